@@ -1,0 +1,188 @@
+"""The model: a fold over events. No clock, no I/O, no screen in it, so a replay gives what the live run gave.
+
+`Model.apply` is the only way in. Readers (the app, the reports) look at the public attributes and at `versions`: a section
+whose number has not changed has not changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tuimon import events as ev
+from tuimon.model.calls import CallFold
+from tuimon.model.compiler import CompilerFold
+from tuimon.model.identity import Generations
+from tuimon.model.parts import (
+    Boundary,
+    Compilation,
+    Coverage,
+    Frame,
+    FrameKey,
+    LogLine,
+    Recompile,
+    Region,
+    Running,
+    Steps,
+    Surroundings,
+    Target,
+)
+
+LOG_LINES = 2000
+"""Lines of the event log that are kept."""
+
+HISTORY = 512
+"""Readings kept for a sparkline."""
+
+
+class Model:
+    """Everything that is known about one target."""
+
+    def __init__(self) -> None:
+        self.target = Target()
+        self.frames: dict[FrameKey, Frame] = {}
+        self.regions: dict[str, Region] = {}
+        self.boundaries: dict[str, Boundary] = {}
+        self.compilations: list[Compilation] = []
+        self.recompiles: list[Recompile] = []
+        self.running: dict[str, Running] = {}
+        """What compiles now, by thread name."""
+        self.steps = Steps()
+        self.coverage = Coverage()
+        self.surroundings = Surroundings()
+        self.history: ev.HistoryCounted | None = None
+        self.log: deque[LogLine] = deque(maxlen=LOG_LINES)
+        self.logged = 0
+        """Lines ever logged, those that fell out included."""
+        self.now_ns = 0
+        """The time of the latest event: the model's only clock."""
+        self.versions: Counter[str] = Counter()
+        """Section name -> a number that grows with each change: "target", "now", "steps", "regions", "boundaries",
+        "recompiles", "compiles", "frames", "coverage", "gpu", "host", "log"."""
+        self.generations = Generations()
+        self._compiler = CompilerFold(self)
+        self._calls = CallFold(self)
+        self._handlers: dict[type[ev.Event], Callable[[Any], None]] = {
+            ev.TargetSeen: self._target_seen,
+            ev.TargetEnded: self._target_ended,
+            ev.HookStatus: self._hook_status,
+            ev.NotAvailable: self._not_available,
+            ev.Line: self._line,
+            ev.HistoryCounted: self._history_counted,
+            ev.GpuSampled: self._gpu_sampled,
+            ev.GpuUnavailable: self._gpu_unavailable,
+            ev.HostSampled: self._host_sampled,
+            **self._compiler.handlers,
+            **self._calls.handlers,
+        }
+
+    def apply(self, events: Iterable[ev.Event]) -> None:
+        """Fold events in, in their order. An event of a type that this version does not know is passed over."""
+        for event in events:
+            handler = self._handlers.get(type(event))
+            if handler is None:
+                continue
+            if event.t_ns > self.now_ns:
+                self.now_ns = event.t_ns
+            handler(event)
+
+    def changed(self, *sections: str) -> None:
+        """Note a change; for the folds."""
+        for section in sections:
+            self.versions[section] += 1
+
+    def say(self, t_ns: int, kind: str, text: str) -> None:
+        """A line for the event log; for the folds."""
+        self.log.append(LogLine(t_ns, kind, text))
+        self.logged += 1
+        self.versions["log"] += 1
+
+    @property
+    def wall_offset_s(self) -> float | None:
+        """What to add to a monotonic time in seconds to get Unix time; None before the target is known."""
+        if self.target.attached_ns is None or self.target.attached_wall_s is None:
+            return None
+        return self.target.attached_wall_s - self.target.attached_ns / 1e9
+
+    def compiling_between(self, thread: int, begin_ns: int, end_ns: int) -> int:
+        """How many ns of [begin, end] the thread spent in compilations that are over; for the folds."""
+        return self._compiler.overlap(thread, begin_ns, end_ns)
+
+    def compile_began(self, generation: int, compile_id: str, direction: str) -> int | None:
+        """When the compilation behind a region began, where it was seen; for the folds."""
+        return self._compiler.began(generation, compile_id, direction)
+
+    def boundary_of(self, generation: int, compile_id: str) -> Boundary | None:
+        """The boundary that a compilation's graph break left; for the folds."""
+        return self._compiler.boundary_of(generation, compile_id)
+
+    def adopt_boundary(self, generation: int, compile_id: str, instrument: ev.InstrumentAdded) -> Boundary:
+        """The boundary of a resume function whose graph break was not seen; for the folds."""
+        return self._compiler.adopt_boundary(generation, compile_id, instrument)
+
+    def name_thread(self, name: str, number: int) -> None:
+        """Tie a thread's name in compile events to its number in samples; for the folds."""
+        self._compiler.thread_number[name] = number
+
+    # ------------------------------------------------------------------------------------------ target
+
+    def _target_seen(self, event: ev.TargetSeen) -> None:
+        target = self.target
+        if target.attached_ns is None:
+            target.attached_ns = event.t_ns
+            target.attached_wall_s = event.wall_s
+            self.say(event.t_ns, "target", f"attached to {event.command or 'the target'} ({event.how})")
+        target.pid, target.command, target.how = event.pid, event.command, event.how
+        target.python, target.torch = event.python, event.torch
+        target.devices, target.rank, target.world_size = event.devices, event.rank, event.world_size
+        target.recompile_limit = event.recompile_limit
+        target.options = event.options
+        self.changed("target")
+
+    def _target_ended(self, event: ev.TargetEnded) -> None:
+        if self.target.ended is not None and not (self.target.status is None and event.status is not None):
+            return
+        self.target.ended, self.target.ended_detail = event.how, event.detail
+        self.target.ended_ns, self.target.status = event.t_ns, event.status
+        self.running.clear()
+        self.say(event.t_ns, "target", event.detail)
+        self.changed("target", "now")
+
+    def _hook_status(self, event: ev.HookStatus) -> None:
+        coverage = self.coverage
+        coverage.samples, coverage.dropped, coverage.hook_s = event.samples, event.dropped, event.hook_s
+        coverage.instruments = dict(event.instruments)
+        self.changed("coverage")
+
+    def _not_available(self, event: ev.NotAvailable) -> None:
+        self.coverage.not_available[event.what] = event.why
+        self.changed("coverage")
+
+    def _line(self, event: ev.Line) -> None:
+        self.say(event.t_ns, event.origin, event.text)
+
+    def _history_counted(self, event: ev.HistoryCounted) -> None:
+        self.history = event
+        if event.steps is not None:
+            self.steps.before_attach = event.steps
+        self.changed("target")
+
+    # ------------------------------------------------------------------------------------------ surroundings
+
+    def _gpu_sampled(self, event: ev.GpuSampled) -> None:
+        self.surroundings.gpus[event.index] = event
+        history = self.surroundings.gpu_history.setdefault(event.index, deque(maxlen=HISTORY))
+        history.append(event.utilization)
+        self.surroundings.gpu_why_not = None
+        self.changed("gpu")
+
+    def _gpu_unavailable(self, event: ev.GpuUnavailable) -> None:
+        if self.surroundings.gpu_why_not != event.why:
+            self.surroundings.gpu_why_not = event.why
+            self.changed("gpu")
+
+    def _host_sampled(self, event: ev.HostSampled) -> None:
+        self.surroundings.host = event
+        self.surroundings.cpu_history.append(event.cpu_percent)
+        self.changed("host")

@@ -1,0 +1,253 @@
+"""The nouns of the model: frames, regions, boundaries, compilations, recompiles, steps. Data only; `fold` fills them in."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from tuimon.events import GpuSampled, HostSampled
+from tuimon.model.statistics import Durations
+
+FrameKey = str
+"""`generation:frame id`, e.g. "0:2": a code object as Dynamo numbers it. Lines and names are no keys."""
+
+
+@dataclass(slots=True)
+class StepShare:
+    """What one thing did within steady steps (steps without a compilation in them), for "per step" and "share"."""
+
+    ns: int = 0
+    count: int = 0
+    pending_ns: int = 0
+    pending_count: int = 0
+
+    def note(self, ns: int, count: int = 1) -> None:
+        """Something of the step that is running now."""
+        self.pending_ns += ns
+        self.pending_count += count
+
+    def close(self, keep: bool) -> None:
+        """The step is over: keep what it had, or leave it out because it was not a steady one."""
+        if keep:
+            self.ns += self.pending_ns
+            self.count += self.pending_count
+        self.pending_ns = self.pending_count = 0
+
+
+@dataclass(slots=True)
+class Frame:
+    """A Python code object that Dynamo compiled."""
+
+    key: FrameKey
+    frame_id: int
+    generation: int
+    function: str = "?"
+    file: str = ""
+    line: int = 0
+    display: str | None = None
+    entries: list[str] = field(default_factory=list)
+    """Compile ids of its cache entries, oldest first."""
+    limit: int | None = None
+    refused_compile_id: str | None = None
+    compiled_calls: int = 0
+    before_attach: bool = False
+
+    @property
+    def name(self) -> str:
+        """What to call it on screen."""
+        return self.display or self.function
+
+
+@dataclass(slots=True)
+class Region:
+    """One compiled graph as it is called at run time."""
+
+    key: str
+    """`generation:compile id:direction`."""
+    compile_id: str
+    generation: int
+    direction: str
+    frame: FrameKey | None
+    function: str
+    file: str
+    line: int
+    backend: str | None = None
+    ops: int | None = None
+    calls: int = 0
+    initial: Durations = field(default_factory=Durations)
+    steady: Durations = field(default_factory=Durations)
+    after_guard_change: Durations = field(default_factory=Durations)
+    share: StepShare = field(default_factory=StepShare)
+    raised: int = 0
+    before_attach: bool = False
+
+    @property
+    def total_ns(self) -> int:
+        """All time spent in its calls, the initial one included."""
+        return self.initial.total_ns + self.steady.total_ns + self.after_guard_change.total_ns
+
+
+@dataclass(slots=True)
+class Boundary:
+    """The eager stretch that a graph break leaves between two regions."""
+
+    key: str
+    """`frame key@file:line`: two boundaries can share a line and a resume name, but not the frame as well."""
+    frame: FrameKey | None
+    function: str
+    file: str
+    line: int
+    user_file: str = ""
+    user_line: int = 0
+    reason: str = ""
+    kind: str = ""
+    gb_id: str | None = None
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    requested: bool = False
+    skipped_frame: bool = False
+    stack: tuple[tuple[str, int, str], ...] = ()
+    breaks: int = 0
+    crossings: int | None = None
+    host: Durations = field(default_factory=Durations)
+    share: StepShare = field(default_factory=StepShare)
+    accepted: str | None = None
+    before_attach: bool = False
+
+
+@dataclass(slots=True)
+class Compilation:
+    """One compilation: of a frame, of a backward graph, or an attempt that the limit refused."""
+
+    compile_id: str
+    generation: int
+    direction: str
+    frame: FrameKey | None
+    function: str
+    file: str
+    line: int
+    why: str
+    """"first", "recompile", "backward", "restart" or "refused"."""
+    thread: str
+    began_ns: int
+    ended_ns: int
+    total_s: float | None
+    dynamo_s: float | None
+    aot_s: float | None
+    inductor_s: float | None
+    triton_s: float | None
+    cache: dict[str, str] = field(default_factory=dict)
+    """cache name -> "hit" | "miss" | "bypass"."""
+    step: int | None = None
+    failed: str | None = None
+    refused: bool = False
+    before_attach: bool = False
+
+
+@dataclass(slots=True)
+class Recompile:
+    """A further cache entry for a frame that has one; or the attempt that the limit refused."""
+
+    compilation: Compilation
+    failed: tuple[tuple[str, str], ...]
+    """(compile id of the entry, guard text), newest entry first."""
+
+    @property
+    def reason(self) -> str:
+        """Dynamo's text of the guard of the newest entry that failed."""
+        return self.failed[0][1] if self.failed else ""
+
+    @property
+    def guard(self) -> str:
+        """That text's own line, without the source line and the stack that Dynamo writes behind it."""
+        first = self.reason.split("\n", 1)[0]
+        return first.split("  # ", 1)[0].rstrip()
+
+
+@dataclass(slots=True)
+class Running:
+    """A compilation that is going on now."""
+
+    compile_id: str
+    direction: str
+    function: str
+    file: str
+    line: int
+    thread: str
+    attempt: int
+    since_ns: int
+    phases: list[tuple[str, int]] = field(default_factory=list)
+    """The open phases, outermost first, with their begin."""
+
+
+@dataclass(slots=True)
+class Steps:
+    """The job's iterations."""
+
+    source: str | None = None
+    """"optimizer", "marked", "inferred"; None while none has been seen."""
+    n: int = 0
+    """Steps that ended since the attach."""
+    before_attach: int | None = None
+    durations: Durations = field(default_factory=Durations)
+    recent: deque[tuple[int, int, bool]] = field(default_factory=lambda: deque(maxlen=512))
+    """(index, duration in ns, had a compilation in it), oldest first: for the sparkline."""
+    last_end_ns: int | None = None
+    steady_n: int = 0
+    steady_ns: int = 0
+
+
+@dataclass(slots=True)
+class Target:
+    """What is being watched."""
+
+    pid: int | None = None
+    command: str = ""
+    python: str | None = None
+    torch: str | None = None
+    how: str = ""
+    devices: tuple[str, ...] = ()
+    rank: int | None = None
+    world_size: int | None = None
+    recompile_limit: int | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    attached_ns: int | None = None
+    attached_wall_s: float | None = None
+    ended: str | None = None
+    """"exited", "lost" or "detached" once it is over."""
+    ended_detail: str = ""
+    ended_ns: int | None = None
+    status: int | None = None
+
+
+@dataclass(slots=True)
+class Coverage:
+    """How much of the truth is in here, and what it cost the job."""
+
+    samples: int = 0
+    dropped: int = 0
+    hook_s: float | None = None
+    instruments: dict[str, str] = field(default_factory=dict)
+    not_available: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """GPU and host, the latest reading and a history for the sparklines."""
+
+    gpus: dict[int, GpuSampled] = field(default_factory=dict)
+    gpu_why_not: str | None = None
+    gpu_history: dict[int, deque[float | None]] = field(default_factory=dict)
+    """Utilisation in percent, one value a reading."""
+    host: HostSampled | None = None
+    cpu_history: deque[float | None] = field(default_factory=lambda: deque(maxlen=512))
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of the event log."""
+
+    t_ns: int
+    kind: str
+    """"break", "recompile", "compile", "limit", "job", "target", "tuimon"."""
+    text: str
