@@ -1,0 +1,73 @@
+"""Facts about the job that can be read without touching it: versions, devices, rank, limits."""
+
+import os
+import sys
+
+
+def gather():
+    """A dict of facts. Nothing is imported or initialised for it: CUDA is asked only where the job has initialised it."""
+    torch = sys.modules.get("torch")
+    version = getattr(getattr(torch, "version", None), "__version__", None) or getattr(torch, "__version__", None)
+    return {
+        "pid": os.getpid(),
+        "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "torch": None if version is None else str(version),
+        "devices": _devices(torch),
+        "rank": _distributed("get_rank", "RANK"),
+        "world_size": _distributed("get_world_size", "WORLD_SIZE"),
+        "recompile_limit": _limit(),
+    }
+
+
+def frame_evaluator():
+    """Dynamo's C module for frame evaluation, which is part of torch itself; None while the job has not imported torch."""
+    return getattr(getattr(sys.modules.get("torch._C"), "_dynamo", None), "eval_frame", None)
+
+
+def code_skipper():
+    """A function that makes Dynamo leave a code object alone, None while torch is not there.
+
+    Up to torch 2.9 or so it is a C function, later a few lines of Python around one; both are there before Dynamo is loaded.
+    """
+    evaluator = frame_evaluator()
+    skip = getattr(evaluator, "skip_code", None)
+    if skip is not None:
+        return skip
+    set_strategy = getattr(evaluator, "set_code_exec_strategy", None)
+    strategy, action = getattr(evaluator, "_FrameExecStrategy", None), getattr(evaluator, "_FrameAction", None)
+    if set_strategy is None or strategy is None or action is None:
+        return getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
+    leave = strategy(action.SKIP, action.DEFAULT)
+    return lambda code: set_strategy(code, leave)
+
+
+def _devices(torch):
+    cuda = getattr(torch, "cuda", None)
+    try:
+        if cuda is not None and cuda.is_initialized():
+            return [cuda.get_device_name(index) for index in range(cuda.device_count())]
+    except Exception:  # noqa: BLE001 - a driver's complaint is no reason to fail
+        return []
+    return ["cpu"] if torch is not None and hasattr(torch, "Tensor") else []
+
+
+def _distributed(function, variable):
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return int(getattr(distributed, function)())
+        return int(os.environ[variable]) if variable in os.environ else None
+    except Exception:  # noqa: BLE001 - half initialised, or no number
+        return None
+
+
+def _limit():
+    config = sys.modules.get("torch._dynamo.config")
+    for name in ("recompile_limit", "cache_size_limit"):
+        try:
+            value = getattr(config, name, None)
+        except Exception:  # noqa: BLE001 - the module is still being imported
+            value = None
+        if isinstance(value, int):
+            return value
+    return None

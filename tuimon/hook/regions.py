@@ -1,0 +1,191 @@
+"""Timers on compiled graphs, forward and backward, and on the resume functions that end a boundary.
+
+Dynamo calls a compiled graph through a global of the user's module, `__compiled_fn_N_<uuid>`, and goes on after a graph break
+through `__resume_at_N_M`. New ones pass `OutputGraph.install_global_unsafe`; those that exist are named in the bytecode of
+Dynamo's cache entries. A backward graph is reached through the `backward` of a class that AOTAutograd makes for each graph,
+whatever the backend. All of it is put back at detach.
+"""
+
+import sys
+import weakref
+
+from .timers import call_timer, resume_timer
+
+FORWARD = "__compiled_fn_"
+RESUME = "__resume_at_"
+
+
+class Regions:
+    """Finds regions, old and new, and times them."""
+
+    def __init__(self, hook):
+        self._hook = hook
+        self._placed = {}  # id of our wrapper -> (weak reference to it, scope, name)
+        self._known_backwards = weakref.WeakSet()
+        self._watching = False
+        hook.undo.add("regions", self._put_back)
+
+    # ---------------------------------------------------------------- to be called when Dynamo is there
+
+    def watch(self):
+        """Time every region that is compiled from now on. Does nothing where Dynamo is not loaded yet, or the second time."""
+        if self._watching or not self._hook.can_skip:
+            return
+        module = sys.modules.get("torch._dynamo.output_graph")
+        graph_class = getattr(module, "OutputGraph", None)
+        if graph_class is None:
+            return
+        original = graph_class.__dict__.get("install_global_unsafe")
+        if original is None:
+            self._watching = True
+            self._hook.instrument("regions", "this torch has no OutputGraph.install_global_unsafe")
+            return
+        self._watching = True
+        place = self._place_new
+        guard = self._hook.guarded
+
+        def install_global_unsafe(self, name, value):
+            return original(self, name, guard("regions", place, value, self, name, value))
+
+        self._hook.skip(install_global_unsafe)
+        graph_class.install_global_unsafe = install_global_unsafe
+        self._hook.undo.attribute(graph_class, "install_global_unsafe", install_global_unsafe, original)
+        self._hook.instrument("regions", "on")
+
+    def place_existing(self, entries):
+        """Time the regions of cache entries: an iterable of (compile id, frame's code, entry's code, global scope)."""
+        for compile_id, code, entry_code, scope in entries:
+            for name in entry_code.co_names:
+                if name.startswith((FORWARD, RESUME)):
+                    value = scope.get(name)
+                    if callable(value) and id(value) not in self._placed:
+                        scope[name] = self._wrap(scope, name, value, compile_id, code, True)
+        self.find_backwards(None, True)
+
+    # ---------------------------------------------------------------- forward regions and resume functions
+
+    def _place_new(self, graph, name, value):
+        if not name.startswith((FORWARD, RESUME)) or not callable(value):
+            return value
+        compile_id = self._hook.compile_id()
+        wrapper = self._wrap(graph.global_scope, name, value, compile_id, getattr(graph, "f_code", None), False, graph)
+        if name.startswith(FORWARD):
+            self.find_backwards(compile_id, False)
+        return wrapper
+
+    def _wrap(self, scope, name, value, compile_id, code, before_attach, graph=None):
+        forward = name.startswith(FORWARD)
+        number = self._hook.next_number()
+        wrapper = (call_timer if forward else resume_timer)(value, number, self._hook.outbox, self._hook.here)
+        wrapper.__wrapped__ = value
+        self._hook.skip(wrapper)
+        function, file, line = _place_of(code)
+        if not forward:
+            function, file, line = _place_of(_resumed_code(value)) or (function, file, line)
+        self._hook.send_added(
+            number,
+            "forward" if forward else "resume",
+            compile_id,
+            name,
+            function,
+            file,
+            line,
+            before_attach,
+            backend=_backend_name(graph) if forward else None,
+        )
+        key = id(wrapper)
+        self._placed[key] = (weakref.ref(wrapper, lambda _: self._placed.pop(key, None)), scope, name)
+        return wrapper
+
+    # ---------------------------------------------------------------- backward regions
+
+    def find_backwards(self, compile_id, before_attach):
+        """Time the backward of every graph that AOTAutograd made and that is not timed yet."""
+        autograd = sys.modules.get("torch.autograd.function")
+        base = getattr(autograd, "Function", None)
+        if base is None:
+            return
+        for made in base.__subclasses__():
+            if made.__name__ != "CompiledFunction" or made in self._known_backwards or "backward" not in vars(made):
+                continue
+            self._known_backwards.add(made)
+            original = vars(made)["backward"]
+            if not isinstance(original, staticmethod):
+                self._hook.instrument("backward regions", "this torch makes its backward in another way")
+                continue
+            self._time_backward(made, original, compile_id or _saved_compile_id(made), before_attach)
+
+    def _time_backward(self, made, original, compile_id, before_attach):
+        number = self._hook.next_number()
+        timed = call_timer(original.__func__, number, self._hook.outbox, self._hook.here)
+        self._hook.skip(timed)
+        ours = staticmethod(timed)
+        made.backward = ours
+        name = f"CompiledFunction_{getattr(made, '_aot_id', number)}"
+        self._hook.send_added(number, "backward", compile_id, name, name, "", 0, before_attach)
+        self._hook.instrument("backward regions", "on")
+        made = weakref.ref(made)
+
+        def put_back():
+            alive = made()
+            if alive is None:
+                return True
+            if vars(alive).get("backward") is not ours:
+                return False
+            alive.backward = original
+            return vars(alive)["backward"] is original
+
+        self._placed[id(ours)] = (put_back, None, name)
+
+    # ---------------------------------------------------------------- undoing
+
+    def _put_back(self):
+        ok = True
+        for reference, scope, name in list(self._placed.values()):
+            if scope is None:
+                ok = reference() and ok
+                continue
+            wrapper = reference()
+            if wrapper is None or scope.get(name) is not wrapper:
+                continue  # Dynamo has dropped the entry (a reset), or the job has put something else there
+            scope[name] = wrapper.__wrapped__
+            ok = scope[name] is wrapper.__wrapped__ and ok
+        self._placed.clear()
+        return ok
+
+
+def _place_of(code):
+    if code is None:
+        return ("?", "", 0)
+    return (code.co_name, code.co_filename, code.co_firstlineno)
+
+
+def _resumed_code(value):
+    """The code that a resume global goes on with: its own, or - where it closes over variables - the one its maker holds."""
+    code = getattr(value, "__code__", None)
+    if code is None or code.co_name != "_make_fn":
+        return code
+    for cell in value.__closure__ or ():
+        held = cell.cell_contents
+        if hasattr(held, "co_firstlineno"):
+            return held
+    return code
+
+
+def _backend_name(graph):
+    compiler = getattr(graph, "compiler_fn", None)
+    for _ in range(3):
+        name = getattr(compiler, "compiler_name", None)
+        if isinstance(name, str):
+            return name
+        inner = getattr(compiler, "compiler_fn", None) or getattr(compiler, "_torchdynamo_orig_callable", None)
+        if inner is None:
+            break
+        compiler = inner
+    return getattr(compiler, "__name__", None)
+
+
+def _saved_compile_id(made):
+    saved = getattr(getattr(made, "_lazy_backward_info", None), "saved_compile_context", None)
+    compile_id = getattr(saved, "compile_id", None)
+    return None if compile_id is None else str(compile_id)

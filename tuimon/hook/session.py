@@ -1,0 +1,291 @@
+"""The life of the hook in the job: put in, serve, take out.
+
+Everything here runs on the hook's own thread, but for what the instruments put on the job's threads (timers, the log handler,
+the optimizer's hooks). The promises: no exception of ours reaches the job, nothing of ours blocks it, nothing of ours stays.
+"""
+
+import atexit
+import select
+import sys
+import threading
+import time
+
+from . import facts, history, timers, wire
+from .compile_log import CompileLog
+from .outbox import Outbox
+from .regions import Regions
+from .steps import Steps
+from .undo import Undo
+
+TICK_MS = 100  # how often the queue is emptied
+STATUS_S = 1.0
+GOODBYE_S = 0.5  # at most so long is spent on sending what is left when the session or the job ends
+
+
+class Session:
+    """One attachment. `install()`, then `serve()` until it is over."""
+
+    def __init__(self, sock, hello, options):
+        self._sock = sock
+        self._options = options or {}
+        self._over = threading.Event()
+        self._reason = "detached"
+        self._numbers = iter(range(1, 2**32))
+        self._cost_ns = 0.0
+        self._told = None
+        self.here = timers.fork_mark()
+        self.outbox = Outbox(sock)
+        self.undo = Undo()
+        self.instruments = {}
+        self._skip_code = None
+        self._to_skip = []
+        self._regions = Regions(self)
+        self._steps = Steps(self)
+        self._log = CompileLog(self)
+
+    # ---------------------------------------------------------------- for the instruments
+
+    def guarded(self, name, function, otherwise, *args):
+        """Call `function(*args)`; if it raises, switch off the instrument of that name and give `otherwise`.
+
+        Only Exception is held back: a KeyboardInterrupt that lands here is the job's own.
+        """
+        if self.instruments.get(name, "on") != "on":
+            return otherwise
+        try:
+            return function(*args)
+        except Exception as error:  # noqa: BLE001 - the job must never see it
+            self.instrument(name, f"failed: {type(error).__name__}: {str(error)[:300]}")
+            return otherwise
+
+    def instrument(self, name, state):
+        """Note the state of an instrument: "on", or why it is not."""
+        self.instruments[name] = state
+
+    def skip(self, function):
+        """Make Dynamo run this function as it is, without looking into it (now, or as soon as torch is there)."""
+        if self._skip_code is not None:
+            self._skip_code(function.__code__)
+        else:
+            self._to_skip.append(function.__code__)
+
+    def next_number(self):
+        """A fresh instrument number."""
+        return next(self._numbers)
+
+    def compile_id(self):
+        """Dynamo's id of the compilation that runs on this thread, as text; None outside of one."""
+        context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
+        current = context.current_compile_id() if context is not None else None
+        return None if current is None else str(current)
+
+    def send_added(self, number, role, compile_id, name, function, file, line, before_attach, backend=None):
+        """Tell tuimon what an instrument number stands for. Always before its first sample."""
+        self.outbox.put(
+            {
+                "k": "added",
+                "t": time.monotonic_ns(),
+                "instrument": number,
+                "role": role,
+                "compile_id": compile_id,
+                "name": name,
+                "function": function,
+                "file": file,
+                "line": line,
+                "backend": backend,
+                "before_attach": before_attach,
+            }
+        )
+
+    def dynamo_runs(self):
+        """Dynamo is about to compile on this thread: whatever could not be installed before can be now."""
+        self.torch_is_there()
+
+    # ---------------------------------------------------------------- life
+
+    def install(self):
+        """Put in all that can be put in now. The rest follows when the job imports it."""
+        try:
+            self._install()
+        except BaseException:
+            self.undo.run()
+            raise
+
+    def _install(self):
+        self._sock.setblocking(False)
+        self._cost_ns = timers.cost_of_a_call(Outbox)
+        self.outbox.put({"k": "ack", "t": time.monotonic_ns(), "proto": wire.PROTOCOL})
+        self._tell_facts()
+        atexit.register(self._job_ends)
+        self.undo.add("atexit", lambda: atexit.unregister(self._job_ends))
+        self._log.watch()
+        self.torch_is_there()
+        if self._skip_code is None:
+            self._await_torch()
+        if "torch._dynamo.convert_frame" in sys.modules:
+            self.guarded("history", self._install_late, None)
+
+    def torch_is_there(self):
+        """Take what torch offers, if the job has imported it by now. Cheap when it has not, or when it is done."""
+        if self._skip_code is None:
+            skip_code = facts.code_skipper()
+            if skip_code is None:
+                return
+            self._skip_code = skip_code
+            for code in _codes_of_the_hook() + self._to_skip:
+                skip_code(code)
+            self._to_skip = []
+        self.guarded("steps", self._steps.watch, None)
+        self.guarded("regions", self._watch_if_loaded, None)
+
+    def _await_torch(self):
+        """Be called on the importing thread as soon as torch's profiler module is loaded, before any optimizer exists.
+
+        A finder that never finds anything is asked for every module that is imported; the modules that follow
+        it within `import torch` are many. It takes itself away once it has been of use.
+        """
+        arrival = _Arrival(self)
+        sys.meta_path.insert(0, arrival)
+        self.undo.add("import watch", arrival.leave)
+
+    def _watch_if_loaded(self):
+        if "torch._dynamo.convert_frame" in sys.modules:
+            self._regions.watch()
+
+    @property
+    def can_skip(self):
+        """Whether functions can be hidden from Dynamo. Nothing is put on the job's path before that is so."""
+        return self._skip_code is not None
+
+    def _install_late(self):
+        entries = history.cache_entries(self)
+        history.send(self, entries)
+        self.guarded("regions", self._regions.place_existing, None, entries)
+        history.send_breaks(self)
+        self.instruments.setdefault("history", "on")
+
+    def serve(self):
+        """Send, and listen for "detach", until tuimon or the job says that it is over. Always takes the hook out."""
+        try:
+            self._serve()
+        except OSError:
+            self._reason = "connection lost"
+        except Exception as error:  # noqa: BLE001 - the job must never see it
+            self._reason = f"hook failed: {error!r}"
+        finally:
+            self._leave()
+
+    def _serve(self):
+        decoder = wire.Decoder()
+        poll = select.poll()  # not select(): a job can have more than 1,024 files open
+        poll.register(self._sock, select.POLLIN)
+        next_status = 0.0
+        while True:
+            ready = poll.poll(TICK_MS)
+            if ready:
+                try:
+                    data = self._sock.recv(65536)
+                except (BlockingIOError, InterruptedError):
+                    data = None
+                if data == b"":
+                    return
+                for kind, body in decoder.feed(data) if data else ():
+                    if kind == wire.JSON_FRAME and wire.read_json(body).get("cmd") == "detach":
+                        return
+            self.torch_is_there()
+            now = time.monotonic()
+            if now >= next_status:
+                next_status = now + STATUS_S
+                self._tell_facts()
+                self._tell_status()
+            self.outbox.flush()
+
+    def _leave(self):
+        left = self.undo.run()
+        try:
+            self._tell_status()
+            self.outbox.put({"k": "detached", "detached": True, "reason": self._reason, "left": left})
+            self.outbox.finish(GOODBYE_S)
+        finally:
+            self.outbox.queue.clear()
+            self._over.set()
+
+    def _job_ends(self):
+        """At exit of the job, on its main thread: have the rest sent, within a bound."""
+        if not self.here[0]:
+            return  # a forked child: the socket is the parent's
+        self._reason = "exit"
+        try:
+            self._sock.shutdown(0)  # SHUT_RD: wakes the sender, which reads the end of the stream
+        except OSError:
+            return
+        self._over.wait(2 * GOODBYE_S)
+
+    # ---------------------------------------------------------------- telling
+
+    def _tell_facts(self):
+        now = facts.gather()
+        if now != self._told:
+            self._told = now
+            self.outbox.put({"k": "facts", "t": time.monotonic_ns(), "wall": time.time(), **now})
+
+    def _tell_status(self):
+        outbox = self.outbox
+        own_s = time.thread_time() if self._on_own_thread() else 0.0
+        self.outbox.put(
+            {
+                "k": "status",
+                "t": time.monotonic_ns(),
+                "samples": outbox.samples,
+                "dropped": outbox.dropped[0],
+                "hook_s": outbox.samples * self._cost_ns / 1e9 + own_s,
+                "call_ns": self._cost_ns,
+                "instruments": dict(self.instruments),
+            }
+        )
+
+    @staticmethod
+    def _on_own_thread():
+        return threading.get_ident() != threading.main_thread().ident
+
+
+class _Arrival:
+    """A finder that finds nothing and notices that torch is being imported."""
+
+    def __init__(self, session):
+        self._session = session
+
+    def find_spec(self, name, path=None, target=None):
+        """Nothing, ever."""
+        if name.startswith("torch.") and hasattr(sys.modules.get("torch.autograd.profiler"), "record_function"):
+            self._session.guarded("import watch", self._session.torch_is_there, None)
+            self.leave()
+
+    def leave(self):
+        """Take it off the import path."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        return self not in sys.meta_path
+
+
+def _codes_of_the_hook():
+    """Every code object of the hook's modules, nested ones included."""
+    package = __name__.rpartition(".")[0]
+    found = []
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(package + "."):
+            for value in list(vars(module).values()):
+                holders = vars(value).values() if isinstance(value, type) else (value,)
+                for holder in holders:
+                    function = getattr(holder, "__func__", None) or getattr(holder, "fget", None) or holder
+                    code = getattr(function, "__code__", None)
+                    if code is not None and getattr(function, "__module__", "") == name:
+                        _walk(code, found)
+    return found
+
+
+def _walk(code, found):
+    found.append(code)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            _walk(constant, found)

@@ -1,0 +1,79 @@
+"""Steps, from the optimizer, at a place that the compiler does not look at.
+
+torch's own optimizer hooks are no such place: where a job compiles its optimizer, Dynamo traces through them, and a hook that
+it must not trace becomes a graph break that the job did not have. But every `Optimizer.step` runs inside
+`torch.autograd.profiler.record_function("Optimizer.step#...")`, which Dynamo replaces by nothing without looking at its
+methods. So those two methods are what we stand in for; an optimizer that is compiled itself passes no record_function, and
+tuimon counts the region of its step instead.
+"""
+
+import sys
+import time
+from _thread import get_ident
+
+MARK = "Optimizer.step#"
+
+
+class Steps:
+    """Times `Optimizer.step` from the moment torch is there."""
+
+    def __init__(self, hook):
+        self._hook = hook
+        self._numbers = {}
+        self._on = False
+
+    def watch(self):
+        """Put the timers in; does nothing where torch's profiler module is not loaded yet, or the second time."""
+        context = getattr(sys.modules.get("torch.autograd.profiler"), "record_function", None)
+        if self._on or context is None or not self._hook.can_skip:
+            return
+        self._on = True
+        enter, leave = vars(context).get("__enter__"), vars(context).get("__exit__")
+        if enter is None or leave is None:
+            self._hook.instrument("steps", "this torch has another record_function")
+            return
+        ours = self._timers(enter, leave)
+        for name, function, original in zip(("__enter__", "__exit__"), ours, (enter, leave)):  # noqa: B905 - 3.10 syntax
+            function.__wrapped__ = original  # TorchScript compiles these two from their source, which inspect finds by this
+            self._hook.skip(function)
+            setattr(context, name, function)
+            self._hook.undo.attribute(context, name, function, original)
+        self._hook.instrument("steps", "on")
+
+    def _timers(self, enter, leave):
+        now, ident, mark = time.monotonic_ns, get_ident, MARK
+        here, outbox, number_of = self._hook.here, self._hook.outbox, self._number_of
+        queue, limit, dropped = outbox.queue, outbox.limit, outbox.dropped
+        put = queue.append
+        began = {}
+
+        def __enter__(self):
+            name = self.name
+            if type(name) is str and name.startswith(mark) and here[0]:
+                began[id(self)] = now()
+            return enter(self)
+
+        def __exit__(self, *raised):
+            result = leave(self, *raised)
+            begin = began.pop(id(self), None) if began else None
+            if begin is not None and here[0]:
+                end = now()
+                if len(queue) < limit:
+                    put((number_of(self.name), ident(), 0, begin, end))
+                else:
+                    dropped[0] += 1
+            return result
+
+        return __enter__, __exit__
+
+    def _number_of(self, name):
+        """The instrument of the optimizer whose step is running: one for each object, so that two are told from two steps."""
+        frame = sys._getframe(2)
+        optimizer = frame.f_locals.get("self") if frame.f_code.co_name == "wrapper" else None
+        key = name if optimizer is None else id(optimizer)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self._hook.next_number()
+            kind = name[len(MARK) :].partition(".")[0] or "optimizer"
+            self._hook.send_added(number, "optimizer", None, kind, kind, "", 0, False)
+        return number

@@ -1,0 +1,95 @@
+"""The only code of the hook that runs in every step: the functions that stand in for a region or a resume function.
+
+Rules for these bodies. C functions only, bound to local names when the timer is made: under Dynamo's frame callback a Python
+call would be looked at. One append a call. Nothing that can block, log or allocate more than the sample.
+"""
+
+import mmap
+import time
+from _thread import get_ident
+
+RAISED = 1
+_WIPE_ON_FORK = 18  # MADV_WIPEONFORK, Linux 4.14; not named in the mmap module
+
+
+def fork_mark():
+    """Something whose first byte is 1 in this process and 0 in every child that it forks.
+
+    A child of the job carries our wrappers but no sender; the timers ask this byte and stay silent there. It is a page that
+    the kernel clears at fork: os.register_at_fork could never be undone, and os.getpid is a system call at each look. Where
+    the kernel lacks it, a child's samples end in its own bounded queue and go nowhere.
+    """
+    try:
+        page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        page.madvise(_WIPE_ON_FORK)
+    except (OSError, ValueError, AttributeError):
+        page = bytearray(1)
+    page[0] = 1
+    return page
+
+
+def call_timer(fn, number, outbox, here):
+    """A function that calls `fn` and puts one sample: (number, thread, flags, begin, end)."""
+    now, ident, dropped, limit = time.monotonic_ns, get_ident, outbox.dropped, outbox.limit
+    queue = outbox.queue
+    put, raised = queue.append, RAISED
+
+    def region(*args, **kwargs):
+        begin = now()
+        try:
+            result = fn(*args, **kwargs)
+        except BaseException:
+            if here[0]:
+                if len(queue) < limit:
+                    put((number, ident(), raised, begin, now()))
+                else:
+                    dropped[0] += 1
+            raise
+        if here[0]:
+            if len(queue) < limit:
+                put((number, ident(), 0, begin, now()))
+            else:
+                dropped[0] += 1
+        return result
+
+    return region
+
+
+def resume_timer(fn, number, outbox, here):
+    """A function that puts a sample with begin == end and then calls `fn`: the end of a boundary."""
+    now, ident, dropped, limit = time.monotonic_ns, get_ident, outbox.dropped, outbox.limit
+    queue = outbox.queue
+    put = queue.append
+
+    def resume(*args, **kwargs):
+        if here[0]:
+            if len(queue) < limit:
+                at = now()
+                put((number, ident(), 0, at, at))
+            else:
+                dropped[0] += 1
+        return fn(*args, **kwargs)
+
+    return resume
+
+
+def cost_of_a_call(outbox_type):
+    """What one timed call adds, in ns: the median over batches of an empty call with the timer less one without."""
+    outbox = outbox_type(None)
+
+    def nothing(argument):
+        return argument
+
+    timed = call_timer(nothing, 0, outbox, bytearray(b"\1"))
+    now = time.perf_counter_ns
+    costs = []
+    for _ in range(9):
+        begin = now()
+        for _ in range(20):
+            timed(0)
+        middle = now()
+        for _ in range(20):
+            nothing(0)
+        costs.append((2 * middle - begin - now()) / 20)
+    outbox.queue.clear()
+    return max(0.0, sorted(costs)[4])
