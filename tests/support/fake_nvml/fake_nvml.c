@@ -1,0 +1,292 @@
+/* A stand-in for libnvidia-ml.so.1 that plays a script: the NVML code of tuimon, and the real binding under it, run on
+ * machines without a GPU. It needs no NVIDIA header; the layouts it shares with the binding are checked at compile time.
+ *
+ * The script is the text file named by FAKE_NVML_SCRIPT, read at nvmlInit. Each line is
+ *
+ *     <who> <key> <answer> [<answer> ...]
+ *
+ * where <who> is a GPU's index or "*" (every GPU, and what belongs to none), and an answer is a number or a name ("_" for a
+ * space), "!15" for the return code 15, or "~2000,..." to sleep 2000 ms before the rest. The n-th question gets the n-th
+ * answer; the last one stays. A key that is not there means "not supported" (3), unless a default is given below.
+ *
+ * A handle that was used after it had answered with 15 aborts the process: that is what the real library may do.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define API __attribute__((visibility("default")))
+#define GPUS 16
+#define WIDTH 64
+
+enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, LOST = 15, VERSION_MISMATCH = 25 };
+
+struct line {
+    char who[8], key[32], answers[32][WIDTH];
+    int count, asked;
+    struct line *next;
+};
+struct gpu {
+    int index, lost;
+};
+
+static struct line *script;
+static struct gpu gpus[GPUS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void load(void)
+{
+    const char *path = getenv("FAKE_NVML_SCRIPT");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    char text[4096];
+    while (script) {
+        struct line *next = script->next;
+        free(script);
+        script = next;
+    }
+    memset(gpus, 0, sizeof gpus);
+    while (file && fgets(text, sizeof text, file)) {
+        char *rest, *who = strtok_r(text, " \t\n", &rest), *key = strtok_r(NULL, " \t\n", &rest), *answer;
+        if (!key || *who == '#')
+            continue;
+        struct line *line = calloc(1, sizeof *line);
+        snprintf(line->who, sizeof line->who, "%s", who);
+        snprintf(line->key, sizeof line->key, "%s", key);
+        while (line->count < 32 && (answer = strtok_r(NULL, " \t\n", &rest)))
+            snprintf(line->answers[line->count++], WIDTH, "%s", answer);
+        line->next = script;
+        script = line;
+    }
+    if (file)
+        fclose(file);
+}
+
+/* The next answer for a key into `out`: a return code, or -1 if the script does not know the key. */
+static int ask(int index, const char *key, char *out)
+{
+    char who[8];
+    struct line *found = NULL;
+    int code = -1;
+    long sleep_ms = 0;
+    snprintf(who, sizeof who, "%d", index);
+    pthread_mutex_lock(&lock);
+    for (struct line *line = script; line; line = line->next)
+        if (!strcmp(line->key, key) && (!strcmp(line->who, who) || (!found && !strcmp(line->who, "*"))))
+            found = line;
+    if (found && found->count) {
+        const char *answer = found->answers[found->asked < found->count ? found->asked : found->count - 1];
+        found->asked++;
+        if (*answer == '~') {
+            sleep_ms = atol(answer + 1);
+            answer = strchr(answer, ',') ? strchr(answer, ',') + 1 : "0";
+        }
+        code = *answer == '!' ? atoi(answer + 1) : OK;
+        if (code == OK)
+            snprintf(out, WIDTH, "%s", answer);
+    }
+    pthread_mutex_unlock(&lock);
+    if (sleep_ms) {
+        struct timespec span = {sleep_ms / 1000, sleep_ms % 1000 * 1000000L};
+        nanosleep(&span, NULL);
+    }
+    return code;
+}
+
+/* A number about a GPU; `gpu` may be NULL for what belongs to none. */
+static int number(struct gpu *gpu, const char *key, unsigned long long *out)
+{
+    char text[WIDTH];
+    if (gpu && gpu->lost) {
+        fprintf(stderr, "fake NVML: GPU %d was used after it was lost\n", gpu->index);
+        abort();
+    }
+    int code = ask(gpu ? gpu->index : -1, key, text);
+    if (gpu && code == LOST)
+        gpu->lost = 1;
+    if (code == OK)
+        *out = strtoull(text, NULL, 0);
+    return code < 0 ? NOT_SUPPORTED : code;
+}
+
+static int unsigned32(struct gpu *gpu, const char *key, unsigned *out)
+{
+    unsigned long long value;
+    int code = number(gpu, key, &value);
+    if (code == OK)
+        *out = (unsigned)value;
+    return code;
+}
+
+/* ---- library */
+
+API int nvmlInitWithFlags(unsigned flags)
+{
+    unsigned long long value;
+    (void)flags;
+    pthread_mutex_lock(&lock);
+    load();
+    pthread_mutex_unlock(&lock);
+    int code = number(NULL, "init", &value);
+    return code == NOT_SUPPORTED ? OK : code;
+}
+
+API int nvmlShutdown(void) { return OK; }
+
+API const char *nvmlErrorString(int code)
+{
+    (void)code;
+    return "an error of the fake NVML";
+}
+
+API int nvmlDeviceGetCount_v2(unsigned *out)
+{
+    *out = 1;
+    int code = unsigned32(NULL, "count", out);
+    return code == NOT_SUPPORTED ? OK : code;
+}
+
+API int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct gpu **out)
+{
+    unsigned long long value;
+    if (index >= GPUS)
+        return INVALID;
+    gpus[index].index = (int)index;
+    int code = number(&gpus[index], "handle", &value);
+    *out = &gpus[index];
+    return code == NOT_SUPPORTED ? OK : code;
+}
+
+API int nvmlDeviceGetName(struct gpu *gpu, char *out, unsigned size)
+{
+    char text[WIDTH] = "NVIDIA_Fake";
+    int code = ask(gpu->index, "name", text);
+    if (code > 0)
+        return code;
+    for (char *c = text; *c; c++)
+        if (*c == '_')
+            *c = ' ';
+    snprintf(out, size, "%s", text);
+    return OK;
+}
+
+/* ---- values */
+
+API int nvmlDeviceGetUtilizationRates(struct gpu *gpu, unsigned *out)
+{
+    out[1] = 0;
+    return unsigned32(gpu, "utilization", &out[0]);
+}
+
+struct memory {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
+_Static_assert(sizeof(struct memory) == 0x28, "nvmlMemory_v2_t");
+
+API int nvmlDeviceGetMemoryInfo_v2(struct gpu *gpu, struct memory *out)
+{
+    if (out->version != (2u << 24 | sizeof *out))
+        return VERSION_MISMATCH;
+    int code = number(gpu, "memory.total", &out->total);
+    if (code == OK)
+        code = number(gpu, "memory.used", &out->used);
+    out->reserved = 629145600;
+    return code;
+}
+
+struct temperature {
+    unsigned version, sensor;
+    int value;
+};
+
+API int nvmlDeviceGetTemperatureV(struct gpu *gpu, struct temperature *out)
+{
+    unsigned value;
+    int code = unsigned32(gpu, "temperature.v", &value);
+    if (code == OK)
+        out->value = (int)value;
+    return code;
+}
+
+API int nvmlDeviceGetTemperature(struct gpu *gpu, unsigned sensor, unsigned *out)
+{
+    (void)sensor;
+    return unsigned32(gpu, "temperature", out);
+}
+
+API int nvmlDeviceGetPowerUsage(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "power.mw", out); }
+API int nvmlDeviceGetEnforcedPowerLimit(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "power.limit.mw", out); }
+
+static const char *const CLOCKS[] = {"graphics", "sm", "memory", "video"};
+
+API int nvmlDeviceGetClockInfo(struct gpu *gpu, unsigned type, unsigned *out)
+{
+    char key[32];
+    if (type > 3)
+        return INVALID;
+    snprintf(key, sizeof key, "clock.%s", CLOCKS[type]);
+    return unsigned32(gpu, key, out);
+}
+
+API int nvmlDeviceGetMaxClockInfo(struct gpu *gpu, unsigned type, unsigned *out)
+{
+    char key[32];
+    if (type > 3)
+        return INVALID;
+    snprintf(key, sizeof key, "clock.%s.max", CLOCKS[type]);
+    return unsigned32(gpu, key, out);
+}
+
+API int nvmlDeviceGetCurrentClocksEventReasons(struct gpu *gpu, unsigned long long *out)
+{
+    return number(gpu, "reasons", out);
+}
+
+API int nvmlDeviceGetCurrentClocksThrottleReasons(struct gpu *gpu, unsigned long long *out)
+{
+    return number(gpu, "reasons.old", out);
+}
+
+/* ---- processes: "processes 2", "process.0.pid 4242", "process.0.memory 123" */
+
+struct process {
+    unsigned pid;
+    unsigned long long memory;
+    unsigned gpu_instance, compute_instance;
+};
+_Static_assert(sizeof(struct process) == 24, "nvmlProcessInfo_v2_t");
+
+static int processes(struct gpu *gpu, const char *list, unsigned *count, struct process *out)
+{
+    unsigned there, room = *count;
+    int code = unsigned32(gpu, list, &there);
+    if (code != OK)
+        return code;
+    *count = there;
+    if (there == 0)
+        return OK;
+    if (!out || room < there)
+        return INSUFFICIENT_SIZE;
+    for (unsigned i = 0; i < there; i++) {
+        char key[32];
+        out[i] = (struct process){0, ~0ull, ~0u, ~0u};
+        snprintf(key, sizeof key, "process.%u.pid", i);
+        unsigned32(gpu, key, &out[i].pid);
+        snprintf(key, sizeof key, "process.%u.memory", i);
+        number(gpu, key, &out[i].memory);
+    }
+    return OK;
+}
+
+API int nvmlDeviceGetComputeRunningProcesses_v3(struct gpu *gpu, unsigned *count, struct process *out)
+{
+    return processes(gpu, "processes", count, out);
+}
+
+API int nvmlDeviceGetComputeRunningProcesses_v2(struct gpu *gpu, unsigned *count, struct process *out)
+{
+    return processes(gpu, "processes.old", count, out);
+}
