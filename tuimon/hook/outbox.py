@@ -104,8 +104,21 @@ class Outbox:
             del self._unsent[:sent]
 
 
+_names = {}
+
+
 def thread_name(ident):
-    """A name for a thread, the same for samples and compile events: "main", or threading's name with its ident."""
+    """A name for a thread, the same for samples and compile events: "main", or threading's name with its ident.
+
+    Asked again it answers as before: a short-lived thread is gone when its samples are packed.
+    """
+    name = _names.get(ident)
+    if name is None:
+        name = _names[ident] = _find_name(ident)
+    return name
+
+
+def _find_name(ident):
     if ident == threading._main_thread.ident:
         return "main"
     thread = threading._active.get(ident)

@@ -1,0 +1,70 @@
+"""The queue is bounded and counts; the sender never waits for a reader that does not read."""
+
+from __future__ import annotations
+
+import socket
+
+from tuimon.hook import outbox, timers, wire
+
+
+def drained(end: socket.socket) -> list[tuple[int, bytes]]:
+    end.setblocking(False)
+    data = b""
+    try:
+        while chunk := end.recv(1 << 20):
+            data += chunk
+    except BlockingIOError:
+        pass
+    return wire.Decoder().feed(data)
+
+
+def test_samples_and_messages_keep_their_order() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    box = outbox.Outbox(ours)
+    box.put({"k": "first"})
+    box.queue.append((1, 77, 0, 10, 20))
+    box.queue.append((1, 77, 0, 30, 40))
+    box.put({"k": "last"})
+    box.flush()
+    frames = drained(theirs)
+    kinds = [wire.read_json(body)["k"] if kind == wire.JSON_FRAME else "samples" for kind, body in frames]
+    assert [kind for kind in kinds if kind != "thread"] == ["first", "samples", "last"]
+    assert kinds.index("thread") < kinds.index("samples")
+    assert box.samples == 2
+    ours.close()
+    theirs.close()
+
+
+def test_a_reader_that_never_reads_costs_bounded_memory_and_every_loss_is_counted(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(outbox, "UNSENT_LIMIT", 1 << 16)
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    box = outbox.Outbox(ours)
+    box.limit = 1000
+    timed = timers.call_timer(lambda: None, 1, box, bytearray(b"\1"))
+    for _ in range(60):
+        for _ in range(400):
+            timed()
+        box.flush()
+    assert len(box.queue) <= 1000
+    taken = 60 * 400 - box.dropped[0]
+    assert box.dropped[0] > 0 and taken == box.samples + len(box.queue)
+    assert len(box._unsent) < (1 << 16) + outbox.SAMPLES_A_FRAME * wire.SAMPLE.size + 100
+    ours.close()
+    theirs.close()
+
+
+def test_a_reader_that_is_gone_raises_oserror_and_no_signal() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    box = outbox.Outbox(ours)
+    box.put({"k": "x"})
+    try:
+        box.flush()
+    except OSError:
+        pass
+    else:
+        raise AssertionError("the loss of the connection went unnoticed")
+    box.finish(0.1)
+    ours.close()

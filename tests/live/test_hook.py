@@ -1,0 +1,247 @@
+"""The hook in real torch programs: what it sees is what ran, and the program cannot tell that it was there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.hooked import run
+from tuimon.model.identity import plain_function
+
+pytestmark = pytest.mark.live
+
+TRAIN = """
+import hashlib, json, struct, torch
+import torch._dynamo.utils as utils
+def train(steps, before_step=lambda i: None):
+    torch._dynamo.reset(); utils.counters.clear(); torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 1))
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    seen = []
+    def loss_of(x):
+        h = net(x)
+        seen.append(1) if len(seen) > 10**9 else print(end="")
+        return h.pow(2).mean()
+    compiled = torch.compile(loss_of, backend="aot_eager")
+    losses = hashlib.sha256()
+    for i in range(steps):
+        before_step(i)
+        optimizer.zero_grad()
+        loss = compiled(torch.randn(6 if i % 10 == 9 else 8, 8))
+        loss.backward(); optimizer.step()
+        losses.update(struct.pack("<f", loss.item()))
+    counters = {k: dict(v) for k, v in utils.counters.items()}
+    return losses.hexdigest(), counters
+"""
+
+
+def test_attach_and_detach_change_no_loss_and_no_counter(tmp_path: Path) -> None:
+    outcome = run(
+        TRAIN
+        + """
+plain = train(60)
+def habit(i):
+    if i % 20 == 5: attach()
+    if i % 20 == 17: detach()
+hooked = train(60, habit)
+print(json.dumps({"same": plain == hooked, "plain": plain, "hooked": hooked}))
+""",
+        tmp_path,
+    )
+    assert outcome.values["same"], outcome.values
+    assert outcome.sessions == 3
+    assert [m["left"] for m in outcome.messages if m.get("k") == "detached"] == [[], [], []]
+
+
+def test_from_the_first_line_everything_is_counted_exactly(tmp_path: Path) -> None:
+    outcome = run("attach()\n" + TRAIN + "\ntrain(40)\ndetach()\n", tmp_path)
+    model = outcome.model
+    forward = {r.compile_id: r.calls for r in model.regions.values() if r.direction == "forward" and r.generation == 0}
+    assert sum(calls for key, calls in forward.items() if key.startswith("0/")) == 40
+    assert sum(calls for key, calls in forward.items() if key.startswith("1/")) == 40
+    backward = [r for r in model.regions.values() if r.direction == "backward"]
+    assert sum(r.calls for r in backward if r.compile_id.startswith("0/")) == 40
+    (boundary,) = model.boundaries.values()
+    assert boundary.crossings == 40 and boundary.kind == "Failed to trace builtin operator"
+    assert boundary.host.n == 40
+    assert model.steps.source == "optimizer" and model.steps.n == 40
+    assert sorted(plain_function(r.compilation.function) for r in model.recompiles) == ["loss_of", "loss_of"]
+    assert all("size mismatch at index 0. expected 8, actual 6" in r.guard for r in model.recompiles)
+
+
+def test_late_attach_knows_the_past(tmp_path: Path) -> None:
+    outcome = run(TRAIN + "\ntrain(40, lambda i: attach() if i == 30 else None)\ndetach()\n", tmp_path, how="injected")
+    model = outcome.model
+    (boundary,) = model.boundaries.values()
+    assert boundary.before_attach and boundary.breaks >= 1 and boundary.kind == "Failed to trace builtin operator"
+    assert boundary.function == "loss_of" and boundary.crossings == 10
+    assert [r.compilation.before_attach for r in model.recompiles] == [True, True]
+    assert all("size mismatch" in r.guard for r in model.recompiles)
+    assert all(r.before_attach for r in model.regions.values()) and sum(r.initial.n for r in model.regions.values()) == 0
+    assert sum(r.calls for r in model.regions.values() if r.direction == "forward") == 20
+    assert sum(r.calls for r in model.regions.values() if r.direction == "backward") == 20
+    assert model.history is not None and model.history.graphs == 4
+
+
+def test_detach_leaves_the_very_objects(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, logging, sys, threading, torch, torch._dynamo
+from torch._dynamo.output_graph import OutputGraph
+def f(x):
+    y = x.sin(); print(end=""); return y.cos()
+g = torch.compile(f, backend="aot_eager")
+x = torch.ones(3, requires_grad=True)
+g(x).sum().backward()
+made = [c for c in torch.autograd.Function.__subclasses__() if c.__name__ == "CompiledFunction"]
+def look():
+    R = torch.autograd.profiler.record_function
+    return [
+        {k: id(v) for k, v in globals().items() if k.startswith(("__compiled_fn", "__resume_at"))},
+        id(OutputGraph.install_global_unsafe), [id(vars(c)["backward"]) for c in made],
+        id(R.__enter__), id(R.__exit__), len(logging.getLogger("torch.__trace").handlers),
+        [type(finder).__name__ for finder in sys.meta_path], threading.active_count(),
+    ]
+before = look()
+attach(); during = look(); g(x).sum().backward()
+detach(); after = look()
+g(x).sum().backward()
+print(json.dumps({"same": before == after, "differs": before != during, "before": before, "after": after}))
+""",
+        tmp_path,
+    )
+    assert outcome.values["differs"]
+    assert outcome.values["same"], outcome.values
+
+
+def test_resume_functions_with_free_variables_reset_and_generations(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import torch
+attach()
+def make(scale):
+    def f(x):
+        y = x * scale; print(end=""); return y + scale
+    return f
+for generation in range(3):
+    g = torch.compile(make(2.0), backend="eager")
+    for _ in range(5): g(torch.ones(3))
+    torch._dynamo.reset()
+detach()
+""",
+        tmp_path,
+    )
+    model = outcome.model
+    assert sorted({r.generation for r in model.regions.values()}) == [0, 1, 2]
+    assert [b.crossings for b in model.boundaries.values()] == [5, 5, 5]
+    assert [r.calls for r in model.regions.values()] == [5] * 6
+
+
+def test_a_compiled_optimizer_compiles_nothing_more_and_its_steps_are_seen(tmp_path: Path) -> None:
+    program = """
+import json, torch, torch._dynamo.utils as utils
+net = torch.nn.Linear(8, 4); optimizer = torch.optim.SGD(net.parameters(), lr=.1)
+HOOK
+@torch.compile(backend="eager")
+def step(x):
+    loss = net(x).sum(); loss.backward(); optimizer.step(); optimizer.zero_grad(); return loss
+for _ in range(6): step(torch.ones(2, 8))
+DONE
+print(json.dumps({k: dict(v) for k, v in utils.counters.items()}))
+"""
+    plain = run(program.replace("HOOK", "").replace("DONE", ""), tmp_path)
+    hooked = run(program.replace("HOOK", "attach()").replace("DONE", "detach()"), tmp_path)
+    assert plain.values == hooked.values
+    assert (hooked.model.steps.source, hooked.model.steps.n) == ("optimizer", 6)
+
+
+def test_two_optimizers_are_one_step(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import torch
+attach()
+a, b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+oa, ob = torch.optim.Adam(a.parameters()), torch.optim.Adam(b.parameters())
+for _ in range(7):
+    b(a(torch.ones(2, 4))).sum().backward(); oa.step(); ob.step()
+detach()
+""",
+        tmp_path,
+    )
+    assert (outcome.model.steps.source, outcome.model.steps.n) == ("optimizer", 7)
+
+
+def test_a_region_that_raises_threads_and_forks(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, os, threading, torch
+attach()
+def backend(graph, inputs):
+    calls = []
+    def run(*args):
+        calls.append(1)
+        if len(calls) == 3: raise ZeroDivisionError("the job's own")
+        return graph.forward(*args)
+    return run
+f = torch.compile(lambda x: x + 1, backend=backend)
+caught = 0
+for _ in range(4):
+    try: f(torch.ones(2))
+    except ZeroDivisionError: caught += 1
+def work():
+    for _ in range(10): f(torch.ones(2))
+threads = [threading.Thread(target=work, name=f"worker-{i}") for i in range(3)]
+[t.start() for t in threads]; [t.join() for t in threads]
+child = os.fork()
+if child == 0:
+    for _ in range(100): f(torch.ones(2))
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+f(torch.ones(2))
+detach()
+print(json.dumps([caught, status]))
+""",
+        tmp_path,
+    )
+    assert outcome.values == [1, 0]
+    (region,) = outcome.model.regions.values()
+    assert region.calls == 4 + 30 + 1 and region.raised == 1
+    names = [m["name"] for m in outcome.messages if m.get("k") == "thread"]
+    assert "main" in names and len(names) > 1 and len(set(names)) == len(names)
+
+
+def test_an_instrument_that_fails_is_switched_off_and_named(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, torch
+attach()
+_hooked.session._regions._wrap = lambda *a, **k: 1 / 0
+f = torch.compile(lambda x: x + 1, backend="eager")
+values = [float(f(torch.zeros(1))) for _ in range(3)]
+detach()
+print(json.dumps(values))
+""",
+        tmp_path,
+    )
+    assert outcome.values == [1.0] * 3
+    assert "ZeroDivisionError" in outcome.model.coverage.instruments["regions"]
+    assert "ZeroDivisionError" in outcome.model.coverage.not_available["regions"]
+
+
+def test_torchscript_still_reads_record_function(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, torch
+import torch.autograd.profiler as profiler
+attach()
+@torch.jit.script
+def f(x: torch.Tensor) -> torch.Tensor:
+    with profiler.record_function("named"):
+        return x + 1
+print(json.dumps(float(f(torch.zeros(1)))))
+detach()
+""",
+        tmp_path,
+    )
+    assert "1.0" in outcome.stdout

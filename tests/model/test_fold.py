@@ -1,0 +1,175 @@
+"""The fold: three populations, crossings by entry, compile time kept out of everything else, generations."""
+
+from __future__ import annotations
+
+from tests.model.script import added, broke, compiled, model_of, samples, target
+from tuimon import events as ev
+from tuimon.model import Model
+from tuimon.model.findings import findings, per_step, share_of_step
+
+
+def us(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1e6)
+
+
+def test_initial_steady_and_after_guard_change_are_never_mixed() -> None:
+    model = model_of(
+        compiled("0/0", 0, 1000),
+        added(1, "forward", "0/0"),
+        samples((1, 1000, 1010), (1, 1020, 1025), (1, 1030, 1036)),
+        ev.GuardsFailed(0, "0/1", (("0/0", "size mismatch  # x = 1  # model.py:3"),)),
+        compiled("0/1", 1040, 2040),
+        added(2, "forward", "0/1"),
+        samples((2, 2040, 2060), (1, 2061, 2066), (2, 2070, 2077)),
+    )
+    first, second = model.regions["0:0/0:forward"], model.regions["0:0/1:forward"]
+    assert (first.initial.n, first.steady.n, first.after_guard_change.n) == (1, 3, 0)
+    assert (second.initial.n, second.steady.n, second.after_guard_change.n) == (1, 0, 1)
+    assert us(first.initial.summary.median) == 1010  # from the start of its compilation to the end of its first call
+    assert us(second.initial.summary.median) == 1020
+    assert us(second.after_guard_change.summary.median) == 7
+    (recompile,) = model.recompiles
+    assert recompile.guard == "size mismatch" and recompile.compilation.why == "recompile"
+    assert model.frames["0:0"].entries == ["0/0", "0/1"] and model.frames["0:0"].compiled_calls == 6
+
+
+def test_a_call_with_a_compilation_inside_is_initial_whenever_it_comes() -> None:
+    model = model_of(
+        compiled("0/0", 0, 10),
+        added(1, "backward", "0/0"),
+        samples((1, 20, 30)),
+        ev.CompileStarted(40_000, "0/0", 0, "", "", 0, "main", "backward"),
+        ev.CompileFinished(90_000, "0/0", "backward", None, None, None, "main", 40_000, 50e-6),
+        samples((1, 38, 95), (1, 100, 104)),
+    )
+    region = model.regions["0:0/0:backward"]
+    assert (region.initial.n, region.steady.n) == (2, 1)
+    assert [c.why for c in model.compilations] == ["first", "backward"]
+
+
+def test_the_boundary_is_the_eager_stretch_without_callees_and_compilations() -> None:
+    model = model_of(
+        compiled("0/0", 0, 10),
+        broke("0/0", 13),
+        added(1, "forward", "0/0"),
+        added(2, "resume", "0/0", function="torch_dynamo_resume_in_f_at_13", line=13),
+        added(9, "forward", "5/0"),
+        # region of f, then in the stretch: a compilation of 100 us and another compiled function of 30 us, 20 us of its own
+        samples((1, 20, 30)),
+        compiled("5/0", 35, 135, function="g"),
+        samples((9, 135, 165), (2, 180, 180)),
+    )
+    (boundary,) = model.boundaries.values()
+    assert boundary.crossings == 1
+    assert us(boundary.host.summary.median) == 20
+
+
+def test_two_boundaries_on_one_line_stay_two() -> None:
+    model = model_of(
+        compiled("0/0", 0, 1),
+        broke("0/0", 16),
+        compiled("1/0", 2, 3, function="torch_dynamo_resume_in_f_at_16"),
+        broke("1/0", 16),
+        compiled("1/1", 4, 5, function="torch_dynamo_resume_in_f_at_16"),
+        broke("1/1", 16),
+        [added(n, "resume", c, function="torch_dynamo_resume_in_f_at_16") for n, c in ((1, "0/0"), (2, "1/0"), (3, "1/1"))],
+        samples((1, 6, 6), (2, 7, 7), (3, 8, 8)),
+    )
+    assert sorted((b.breaks, b.crossings) for b in model.boundaries.values()) == [(1, 1), (2, 2)]
+
+
+def test_a_restart_is_neither_a_break_nor_a_recompile() -> None:
+    model = model_of(
+        ev.CompileStarted(0, "0/0", 0, "f", "/w/model.py", 10, "main"),
+        broke("0/0", 13),
+        ev.CompileStarted(5, "0/0", 1, "f", "/w/model.py", 10, "main"),
+        broke("0/0", 13, attempt=1),
+    )
+    (boundary,) = model.boundaries.values()
+    assert boundary.breaks == 1 and model.recompiles == []
+    assert model.running["main"].attempt == 1 and model.running["main"].since_ns == 0
+
+
+def test_ids_that_start_over_open_a_generation() -> None:
+    model = model_of(
+        compiled("0/0", 0, 1), added(1, "forward", "0/0"), samples((1, 2, 3)), compiled("0/0", 10, 11),
+        added(2, "forward", "0/0"), samples((2, 12, 13)),
+    )  # fmt: skip
+    assert set(model.regions) == {"0:0/0:forward", "1:0/0:forward"}
+    assert model.recompiles == [] and [c.why for c in model.compilations] == ["first", "first"]
+
+
+def test_the_refused_attempt_is_no_recompile_of_the_frame() -> None:
+    model = model_of(
+        compiled("0/0", 0, 1),
+        ev.GuardsFailed(0, "0/1", (("0/0", "n == 1"),)),
+        ev.CompileFinished(9, "0/1", "forward", None, None, None, "main", 5, 4e-9, refused=True),
+    )
+    frame = model.frames["0:0"]
+    assert frame.refused_compile_id == "0/1" and frame.entries == ["0/0"]
+    (recompile,) = model.recompiles
+    assert recompile.compilation.refused and recompile.compilation.function == "f"
+    assert [finding.kind for finding in findings(model)] == ["limit"]
+
+
+def steps(count: int, boundary_us: int, step_us: int = 1000) -> list[ev.Event]:
+    """`count` steps: a region, a boundary of so many us, the optimizer at the end."""
+    rows = []
+    for number in range(count):
+        at = 10_000 + number * step_us
+        rows += [(1, at, at + 50), (2, at + 50 + boundary_us, at + 50 + boundary_us), (3, at + 900, at + step_us)]
+    return [
+        *compiled("0/0", 0, 5_000),
+        broke("0/0", 13),
+        added(1, "forward", "0/0"),
+        added(2, "resume", "0/0", line=13),
+        added(3, "optimizer", None, function="SGD"),
+        samples(*rows),
+    ]
+
+
+def test_steps_and_what_a_boundary_takes_of_them() -> None:
+    model = model_of(steps(11, boundary_us=100))
+    assert (model.steps.source, model.steps.n, model.steps.durations.n) == ("optimizer", 11, 11)
+    assert model.steps.recent[0][2] and not model.steps.recent[1][2]  # the first step has the compilation in it
+    (boundary,) = model.boundaries.values()
+    assert per_step(model, boundary) == 1.0
+    assert share_of_step(model, boundary) == 0.1
+    (finding,) = findings(model)
+    assert (finding.kind, finding.where) == ("boundary", "/w/model.py:13")
+
+
+def test_a_cheap_boundary_is_no_finding_and_an_asked_for_one_neither() -> None:
+    assert findings(model_of(steps(11, boundary_us=5))) == []
+    model = model_of(steps(11, boundary_us=100))
+    next(iter(model.boundaries.values())).requested = True
+    assert findings(model) == []
+
+
+def test_a_step_that_began_before_the_attach_has_no_duration() -> None:
+    model = Model()
+    model.apply([target("injected"), added(3, "optimizer", None), samples((3, 10, 20), (3, 50, 60))])
+    assert model.steps.n == 2 and model.steps.durations.n == 1
+
+
+def test_a_past_break_finds_its_boundary_by_line_or_by_function() -> None:
+    model = Model()
+    past = {"before_attach": True}
+    model.apply([target("injected"), ev.FrameSeen(0, "f", "/w/model.py", 10, ("0/0",))])
+    model.apply([added(1, "resume", "0/0", function="torch_dynamo_resume_in_f_at_30", line=30, **past)])
+    model.apply([broke(None, 28, **past), broke(None, 77, function="other", **past), samples((1, 5, 5))])
+    known, unknown = model.boundaries.values()
+    assert (known.line, known.reason, known.crossings, known.function) == (28, "print", 1, "f")
+    assert (unknown.line, unknown.crossings) == (77, None)  # never seen crossing: not 0
+
+
+def test_dropped_instrument_messages_give_no_wrong_rows() -> None:
+    model = model_of(samples((99, 1, 2)))
+    assert model.regions == {} and model.boundaries == {}
+
+
+def test_the_end_is_a_state_and_keeps_the_data() -> None:
+    model = model_of(compiled("0/0", 0, 1), ev.TargetEnded(5, "lost", "connection closed"))
+    model.apply([ev.TargetEnded(6, "exited", "exited with status 3", 3), ev.TargetEnded(7, "lost", "again")])
+    assert (model.target.ended, model.target.status) == ("exited", 3)
+    assert model.compilations

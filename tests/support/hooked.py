@@ -1,0 +1,102 @@
+"""Runs a small program in a process of its own with the hook in it, without any attach machinery.
+
+The program's text may call `attach()` and `detach()`, which put the hook in and take it out on a thread of that process; what
+the hook sends goes through a real socket into a file. `run` gives the messages, the events and the model made of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuimon.events import Event
+from tuimon.hook import wire
+from tuimon.model import Model
+from tuimon.sources.live import LiveDecoder
+
+DEADLINE_S = 120
+
+_PRELUDE = """
+import socket, sys, threading
+sys.path.insert(0, {root!r})
+from tuimon.hook import session as _session, wire as _wire
+
+class _Hooked:
+    def __init__(self):
+        self.job, self.monitor = socket.socketpair()
+        self.session = _session.Session(self.job, {{}}, {{}})
+        self.session.install()
+        self.server = threading.Thread(target=self.session.serve, name="hook", daemon=True)
+        self.reader = threading.Thread(target=self._read, name="monitor", daemon=True)
+        self.server.start()
+        self.reader.start()
+    def _read(self):
+        with open({out!r}, "ab") as file:
+            while True:
+                data = self.monitor.recv(1 << 20)
+                if not data:
+                    return
+                file.write(data)
+                file.flush()
+    def detach(self):
+        self.monitor.sendall(_wire.json_frame({{"cmd": "detach"}}))
+        self.server.join(10)
+        self.job.close()
+        self.reader.join(10)
+        self.monitor.close()
+
+_hooked = None
+def attach():
+    global _hooked
+    _hooked = _Hooked()
+def detach():
+    global _hooked
+    _hooked.detach()
+    _hooked = None
+"""
+
+
+@dataclass
+class Outcome:
+    """What a run gave."""
+
+    stdout: str
+    stderr: str
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    model: Model = field(default_factory=Model)
+    sessions: int = 0
+
+    @property
+    def values(self) -> Any:
+        """The JSON value in the last line of the program's output."""
+        return json.loads(self.stdout.strip().splitlines()[-1])
+
+
+def run(program: str, tmp_path: Path, *, how: str = "run", python: str = sys.executable) -> Outcome:
+    """Run the program's text to its end. Raises AssertionError with its output if it fails."""
+    out = tmp_path / "frames"
+    out.write_bytes(b"")
+    script = tmp_path / "program.py"
+    prelude = _PRELUDE.format(root=str(Path(__file__).parents[2]), out=str(out))
+    script.write_text(prelude + "\n" + textwrap.dedent(program))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run(
+        [python, str(script)], capture_output=True, text=True, timeout=DEADLINE_S, env=environment, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    outcome = Outcome(ran.stdout, ran.stderr)
+    decoder = LiveDecoder(None, script.name, how)
+    for kind, body in wire.Decoder().feed(out.read_bytes()):
+        if kind == wire.JSON_FRAME:
+            outcome.messages.append(wire.read_json(body))
+        outcome.events += decoder.frame(kind, body)
+    outcome.sessions = sum(1 for message in outcome.messages if message.get("k") == "ack")
+    outcome.model.apply(outcome.events)
+    return outcome
