@@ -122,7 +122,7 @@ class InstrumentAdded(Event):
 
 @dataclass(frozen=True, slots=True)
 class ThreadSeen(Event):
-    """A thread of the job took its first sample: its number in samples and its name in compile events."""
+    """A thread of the job: its ident, by which samples name it, and its name in compile events."""
 
     thread: int
     name: str

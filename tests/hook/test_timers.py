@@ -7,18 +7,22 @@ import threading
 
 import pytest
 
-from tuimon.hook import outbox, timers
+from tuimon.hook import outbox, timers, wire
 
 
 def make() -> outbox.Outbox:
     return outbox.Outbox(None)
 
 
+def samples(box: outbox.Outbox) -> list[tuple[int, ...]]:
+    return [wire.SAMPLE.unpack(wire.SAMPLE.pack(*sample)) for sample in box.queue]
+
+
 def test_a_call_gives_its_result_and_one_sample() -> None:
     box = make()
     timed = timers.call_timer(lambda a, b=0: a + b, 5, box, timers.fork_mark())
     assert timed(1, b=2) == 3
-    ((number, thread, flags, begin, end),) = box.queue
+    number, thread, flags, begin, end = samples(box)[0]
     assert (number, thread, flags) == (5, threading.get_ident(), 0)
     assert begin <= end
 
@@ -31,7 +35,7 @@ def test_an_exception_passes_and_is_marked() -> None:
 
     with pytest.raises(KeyError, match="the job's own"):
         timers.call_timer(fails, 1, box, timers.fork_mark())()
-    assert box.queue[0][2] == timers.RAISED
+    assert samples(box)[0][2] == timers.RAISED
 
 
 def test_a_resume_takes_its_sample_before_it_goes_on() -> None:
@@ -40,7 +44,7 @@ def test_a_resume_takes_its_sample_before_it_goes_on() -> None:
     timed = timers.resume_timer(lambda: seen.append(len(box.queue)), 1, box, timers.fork_mark())
     timed()
     assert seen == [1]
-    assert box.queue[0][3] == box.queue[0][4]
+    assert samples(box)[0][3] == samples(box)[0][4]
 
 
 def test_a_full_queue_drops_and_counts() -> None:

@@ -11,8 +11,6 @@ import sys
 import time
 from _thread import get_ident
 
-from .outbox import thread_name
-
 LOGGER = "torch.__trace"
 
 # the phases that the screen names; inside one compilation there are hundreds of finer ones
@@ -132,7 +130,8 @@ class CompileLog(logging.Handler):
                 record[key] = metadata[key]
         if payload is not None and len(payload) > LONGEST:
             payload = payload[:LONGEST]
-        self._hook.outbox.put({"k": "trace", "t": at, "thread": thread_name(get_ident()), "record": record, "payload": payload})
+        thread = self._hook.outbox.name_of(get_ident())
+        self._hook.outbox.put({"k": "trace", "t": at, "thread": thread, "record": record, "payload": payload})
 
     def _stack(self, start):
         """The stack of a dynamo_start with the file names that torch keeps as numbers put back."""

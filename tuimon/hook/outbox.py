@@ -14,7 +14,7 @@ from . import wire
 QUEUE_LIMIT = 131072  # entries; a sample is about 200 bytes in the job, so at most some 26 MB
 UNSENT_LIMIT = 4 * 1024 * 1024  # bytes that the socket has not taken yet; beyond it nothing is packed any more
 FACTS_ABOVE_LIMIT = 16384  # messages have that much room of their own: samples without them would mean nothing
-SAMPLES_A_FRAME = 2048  # bounds how long the hook's thread holds the GIL in one piece
+SAMPLES_A_FRAME = 4096  # bounds how long the hook's thread holds the GIL in one piece
 
 # A job may have given SIGPIPE back its deadly default: a send to a tuimon that is gone must not raise it.
 _QUIETLY = getattr(socket, "MSG_NOSIGNAL", 0)
@@ -29,7 +29,7 @@ class Outbox:
         self.dropped = [0]  # a list, so that the timers' closures can count in it
         self.samples = 0
         self._unsent = bytearray()
-        self._threads = {}
+        self._names = {}
         self._sock = sock
 
     def put(self, message):
@@ -39,8 +39,29 @@ class Outbox:
         else:
             self.dropped[0] += 1
 
+    def name_of(self, ident):
+        """A name for a thread: "main", or threading's name with its ident. The first time, tuimon is told.
+
+        Asked again it answers as before, also when the thread has ended meanwhile.
+        """
+        name = self._names.get(ident)
+        if name is None:
+            thread = threading._active.get(ident)
+            name = f"{thread.name if thread is not None else 'thread'} ({ident & 0xFFFFFF:x})"
+            if ident == threading._main_thread.ident:
+                name = "main"
+            self._names[ident] = name
+            self.put({"k": "thread", "t": time.monotonic_ns(), "thread": ident, "name": name})
+        return name
+
+    def name_threads(self):
+        """Name every thread that Python knows of now."""
+        for ident in list(threading._active):
+            self.name_of(ident)
+
     def flush(self):
         """Pack what is queued and give the socket what it takes. Raises OSError when the connection is gone."""
+        self.name_threads()
         self._send()
         queue = self.queue
         while queue and len(self._unsent) < UNSENT_LIMIT:
@@ -68,31 +89,18 @@ class Outbox:
 
     def _pack(self, queue):
         rows = []
-        while queue:
-            entry = queue[0]
+        take, keep = queue.popleft, rows.append
+        for _ in range(min(len(queue), SAMPLES_A_FRAME)):
+            entry = take()
             if type(entry) is not tuple:
-                if rows:
-                    break
-                queue.popleft()
-                self._unsent += wire.json_frame(entry)
-                return
-            queue.popleft()
-            instrument, ident, flags, begin, end = entry
-            number = self._threads.get(ident)
-            if number is None:
-                number = self._meet_thread(ident)
-            rows.append((instrument, number, flags, begin, end))
-            if len(rows) >= SAMPLES_A_FRAME:
+                queue.appendleft(entry)
                 break
+            keep(entry)
         if rows:
             self.samples += len(rows)
             self._unsent += wire.samples_frame(rows)
-
-    def _meet_thread(self, ident):
-        number = len(self._threads)
-        self._threads[ident] = number
-        self._unsent += wire.json_frame({"k": "thread", "t": time.monotonic_ns(), "thread": number, "name": thread_name(ident)})
-        return number
+        else:
+            self._unsent += wire.json_frame(take())
 
     def _send(self):
         while self._unsent:
@@ -102,24 +110,3 @@ class Outbox:
             except (BlockingIOError, InterruptedError):
                 return
             del self._unsent[:sent]
-
-
-_names = {}
-
-
-def thread_name(ident):
-    """A name for a thread, the same for samples and compile events: "main", or threading's name with its ident.
-
-    Asked again it answers as before: a short-lived thread is gone when its samples are packed.
-    """
-    name = _names.get(ident)
-    if name is None:
-        name = _names[ident] = _find_name(ident)
-    return name
-
-
-def _find_name(ident):
-    if ident == threading._main_thread.ident:
-        return "main"
-    thread = threading._active.get(ident)
-    return f"{thread.name if thread is not None else 'thread'} ({ident & 0xFFFFFF:x})"
