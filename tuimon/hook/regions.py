@@ -9,6 +9,7 @@ whatever the backend. All of it is put back at detach.
 import sys
 import weakref
 
+from .graphs import autograd_functions
 from .timers import call_timer, resume_timer
 
 FORWARD = "__compiled_fn_"
@@ -54,13 +55,15 @@ class Regions:
 
     def place_existing(self, entries):
         """Time the regions of cache entries: an iterable of (compile id, frame's code, entry's code, global scope)."""
+        belongs = {}
         for compile_id, code, entry_code, scope in entries:
             for name in entry_code.co_names:
                 if name.startswith((FORWARD, RESUME)):
                     value = scope.get(name)
                     if callable(value) and id(value) not in self._placed:
+                        belongs.update((made, compile_id) for made in autograd_functions(value))
                         scope[name] = self._wrap(scope, name, value, compile_id, code, True)
-        self.find_backwards(None, True)
+        self.find_backwards(None, True, belongs)
 
     # ---------------------------------------------------------------- forward regions and resume functions
 
@@ -99,8 +102,11 @@ class Regions:
 
     # ---------------------------------------------------------------- backward regions
 
-    def find_backwards(self, compile_id, before_attach):
-        """Time the backward of every graph that AOTAutograd made and that is not timed yet."""
+    def find_backwards(self, compile_id, before_attach, belongs=None):
+        """Time the backward of every graph that AOTAutograd made and that is not timed yet.
+
+        `compile_id` is that of the compilation that runs now, `belongs` tells it by class for those that are older.
+        """
         autograd = sys.modules.get("torch.autograd.function")
         base = getattr(autograd, "Function", None)
         if base is None:
@@ -113,7 +119,9 @@ class Regions:
             if not isinstance(original, staticmethod):
                 self._hook.instrument("backward regions", "this torch makes its backward in another way")
                 continue
-            self._time_backward(made, original, compile_id or _saved_compile_id(made), before_attach)
+            self._time_backward(
+                made, original, compile_id or (belongs or {}).get(made) or _saved_compile_id(made), before_attach
+            )
 
     def _time_backward(self, made, original, compile_id, before_attach):
         number = self._hook.next_number()

@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tuimon.model.identity import plain_function
 from tuimon.model.parts import Boundary, Recompile
 
 if TYPE_CHECKING:
@@ -87,11 +88,12 @@ def _recompiles(model: Model) -> list[Finding]:
     for recompiles in by_frame.values():
         last = recompiles[-1].compilation
         known = [r.compilation.total_s for r in recompiles if r.compilation.total_s is not None]
+        when = " before the attach" if last.before_attach else ""
         times = "once" if len(recompiles) == 1 else f"{len(recompiles)} times"
         found.append(
             Finding(
                 kind="recompile",
-                title=f"{last.function} was recompiled {times}: {recompiles[-1].guard}",
+                title=f"{_shown(last.function)} was recompiled {times}{when}: {recompiles[-1].guard}",
                 where=f"{last.file}:{last.line}",
                 cost_s=sum(known) if known else None,
                 evidence=tuple(f"[{r.compilation.compile_id}] {r.guard}" for r in recompiles[-4:]),
@@ -101,11 +103,16 @@ def _recompiles(model: Model) -> list[Finding]:
     return found
 
 
+def _shown(function: str) -> str:
+    plain = plain_function(function)
+    return function if plain == function else f"{plain} (the part after its graph break)"
+
+
 def _limits(model: Model) -> list[Finding]:
     return [
         Finding(
             kind="limit",
-            title=f"{frame.name} has reached its limit of {frame.limit} entries; calls that fit none of them run in eager",
+            title=f"{_shown(frame.name)} has reached its limit of {frame.limit} entries; calls that fit none of them run in eager",
             where=f"{frame.file}:{frame.line}",
             cost_s=None,
             evidence=(f"[{frame.refused_compile_id}] was refused", f"{len(frame.entries)} entries go on serving"),

@@ -1,0 +1,49 @@
+"""Which backward belongs to which forward graph, where torch keeps no id with it.
+
+A forward graph that AOTAutograd made is a chain of closures around `CompiledFunction.apply`, the autograd function whose
+`backward` runs the other half. A graph that came out of a cache has lost the compile context that would name it; the chain
+is still there.
+"""
+
+import functools
+import types
+
+FARTHEST = 12  # links; the chains of torch 2.9 to 2.14 have four to six
+MOST = 300  # objects looked at for one graph
+
+
+def autograd_functions(graph):
+    """The `CompiledFunction` classes behind a compiled graph's callable: one as a rule, none for a graph without gradients."""
+    found = []
+    seen = set()
+    near = [graph]
+    for _ in range(FARTHEST):
+        further = []
+        for value in near:
+            if id(value) in seen or len(seen) > MOST:
+                continue
+            seen.add(id(value))
+            if isinstance(value, type):
+                if value.__name__ == "CompiledFunction":
+                    found.append(value)
+                continue
+            further += _held_by(value)
+        near = further
+    return found
+
+
+def _held_by(value):
+    if isinstance(value, types.FunctionType):
+        held = list(vars(value).values())
+        for cell in value.__closure__ or ():
+            try:
+                held.append(cell.cell_contents)
+            except ValueError:
+                continue  # a variable that has no value yet
+    elif isinstance(value, functools.partial):
+        held = [value.func, *value.args, *value.keywords.values()]
+    elif isinstance(value, (types.MethodType, types.BuiltinMethodType)):
+        held = [value.__self__, getattr(value, "__func__", None)]
+    else:
+        return []
+    return [item for item in held if callable(item)]
