@@ -84,6 +84,30 @@ def test_late_attach_knows_the_past(tmp_path: Path) -> None:
     assert model.history is not None and model.history.graphs == 4
 
 
+def test_a_graph_is_traced_to_its_backward_without_any_id(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, torch
+from tuimon.hook.graphs import autograd_functions
+functions = [torch.compile(lambda x, k=k: (x * k).sin().sum(), backend="aot_eager") for k in (2.0, 3.0)]
+pairs = []
+for f in functions:
+    before = set(globals())
+    f(torch.ones(3, requires_grad=True)).backward()
+    (name,) = [k for k in set(globals()) - before if k.startswith("__compiled_fn")]
+    pairs.append([made._aot_id for made in autograd_functions(globals()[name])])
+inference = torch.compile(lambda x: x.cos(), backend="aot_eager")
+before = set(globals())
+inference(torch.ones(3))
+(name,) = [k for k in set(globals()) - before if k.startswith("__compiled_fn")]
+print(json.dumps([pairs, autograd_functions(globals()[name])]))
+""",
+        tmp_path,
+    )
+    pairs, inference = outcome.values
+    assert [len(pair) for pair in pairs] == [1, 1] and pairs[0] != pairs[1] and inference == []
+
+
 def test_detach_leaves_the_very_objects(tmp_path: Path) -> None:
     outcome = run(
         """

@@ -112,7 +112,7 @@ def _limits(model: Model) -> list[Finding]:
     return [
         Finding(
             kind="limit",
-            title=f"{_shown(frame.name)} has reached its limit of {frame.limit} entries; calls that fit none of them run in eager",
+            title=f"{_shown(frame.name)} is at its limit of {frame.limit} entries; calls that fit none of them run in eager",
             where=f"{frame.file}:{frame.line}",
             cost_s=None,
             evidence=(f"[{frame.refused_compile_id}] was refused", f"{len(frame.entries)} entries go on serving"),
