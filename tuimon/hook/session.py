@@ -122,7 +122,7 @@ class Session:
         self.torch_is_there()
         if self._skip_code is None:
             self._await_torch()
-        if "torch._dynamo.convert_frame" in sys.modules:
+        if hasattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes"):
             self.guarded("history", self._install_late, None)
 
     def torch_is_there(self):

@@ -211,6 +211,7 @@ class CompilerFold:
             generation = model.generations.enter(event.compile_id)
         else:
             generation = model.generations.current
+            model.generations.note(event.compile_id)  # where its start was before the attach
         frame = self.frame(generation, event.compile_id)
         if frame is not None and event.function and event.file is not None:
             self._name_frame(frame, event.function, event.file, event.line or 0, ())
