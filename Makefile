@@ -1,0 +1,47 @@
+# Everything that a fresh machine needs is done here: `make demo` to see tuimon, `make test` to check it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/installed
+# the package index to take torch from; empty: .ci/install chooses one with CPU builds
+TORCH_FROM ?=
+
+.PHONY: help demo test lint bench cases clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo    install into $(VENV), then a training program and the monitor on it (no terminal: a report)'
+	@echo 'make test    install into $(VENV), then lint, type check and tests'
+	@echo 'make lint    ruff and mypy alone'
+	@echo 'make bench   what the hook costs a job, as ratios'
+	@echo 'make cases   programs with known breaks and recompiles, from the folder that TUIMON_CASES names'
+	@echo 'make clean   remove $(VENV) and the caches of the tools'
+	@echo 'PYTHON=python3.12 chooses another Python (3.10 or later)'
+
+demo: $(READY)
+	@$(BIN)/tuimon demo
+
+test: $(READY) lint
+	@echo 'make: running the tests' >&2
+	@$(BIN)/python -m pytest
+
+lint: $(READY)
+	@echo 'make: ruff, then mypy' >&2
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(READY)
+	@$(BIN)/python -m tests.bench.hook_cost
+
+cases: $(READY)
+	@$(BIN)/python -m tests.cases
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# made again when what is to be installed changes; pip's own words go to stderr, stdout is for the report
+$(READY): pyproject.toml .ci/install
+	@PYTHON='$(PYTHON)' TORCH_FROM='$(TORCH_FROM)' .ci/install $(VENV) >&2
+	@touch $@
