@@ -1,0 +1,66 @@
+"""Text and Markdown: what a person has to find is there, and nothing of the job's reaches the terminal or the ticket raw."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from tests.report.jobs import FILE, compiled, model_of, training
+from tuimon import events as ev
+from tuimon.draw.text import cells
+from tuimon.report import build, render
+from tuimon.report.markdown import plain
+
+
+def test_text_names_the_boundary_the_recompile_and_the_refusal_at_their_lines() -> None:
+    text = render(build(model_of(training())), "text")
+    joined = " ".join(text.split())
+    assert "model.py:41 Tensor.item()" in joined
+    assert "20 crossings (1 a step); host 1.00 ms" in joined
+    assert "forward [0/1] model.py:12, 2 of 8 entries used" in joined
+    assert "REFUSED by the recompile limit: forward [0/2] model.py:12" in joined
+    assert "steady 2.00 ms" in joined
+    assert "rule: median [p10-p90] of the last 512" in joined
+    assert "the program exited with status 0" in joined
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_nothing_of_the_job_acts_on_the_terminal(form: str) -> None:
+    events = training()
+    events[0] = ev.TargetSeen(1, 1, "python \x1b]0;evil\x07 \u202e\x9b31m.py", "3.11", "2.13", "run", 0.0)
+    written = render(build(model_of(events)), form)
+    bad = [character for character in written if unicodedata.category(character) in ("Cc", "Cf") and character != "\n"]
+    assert bad == []
+
+
+def test_text_fits_80_columns_whatever_the_job_is_called() -> None:
+    events = training()
+    events[0] = ev.TargetSeen(1, 1, "python " + "漢字" * 200 + "x" * 500, "3.11", "2.13", "run", 0.0)
+    lines = render(build(model_of(events)), "text").splitlines()
+    assert max(cells(line) for line in lines) <= 80
+
+
+def test_long_lists_say_how_much_they_leave_out() -> None:
+    events = training()
+    for number in range(3, 40):
+        events.append(ev.GuardsFailed(10**11, f"0/{number}", (("0/0", "x"),)))
+        events += compiled(f"0/{number}", 100_000 + number * 100, 0.05)
+    report = build(model_of(events))
+    left_out = len(report["recompiles"]) - 20
+    assert f"and {left_out} more" in render(report, "text")
+    assert f"and {left_out} more" in render(report, "md")
+
+
+def test_markdown_is_text_and_no_markup() -> None:
+    assert plain("a|b `c` <img src=x> *d* _e_ f_g [h](i)") == r"a\|b \`c\` \<img src=x\> \*d\* \_e\_ f_g \[h\](i)"
+    written = render(build(model_of(training())), "md")
+    assert written.startswith("# tuimon report: python train.py\n")
+    for row in (line for line in written.splitlines() if line.startswith("| ") and "model.py:41" in line):
+        assert row.replace(r"\|", "").count("|") in (3, 6)  # cells are not split by a bar in a guard
+
+
+def test_the_file_is_named_shortly_in_text_and_wholly_in_json() -> None:
+    report = build(model_of(training()))
+    assert FILE not in render(report, "text")
+    assert FILE in render(report, "json")

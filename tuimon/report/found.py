@@ -1,0 +1,23 @@
+"""The report's findings: what the model concludes, as plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tuimon.model import Model
+from tuimon.model.findings import findings as conclude
+
+
+def findings(model: Model) -> list[dict[str, Any]]:
+    """`findings[]`, most costly first; empty for a healthy job. `cost` is in seconds, None where it is not known."""
+    return [
+        {
+            "kind": finding.kind,
+            "title": finding.title,
+            "where": finding.where,
+            "cost": finding.cost_s,
+            "evidence": list(finding.evidence),
+            "next_step": finding.next_step,
+        }
+        for finding in conclude(model)
+    ]

@@ -1,0 +1,94 @@
+"""The report as Markdown, to be pasted into a ticket."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tuimon.draw.text import clean
+from tuimon.report import phrases
+
+MOST = 20
+
+# an underscore within a word is a letter to Markdown, and names are full of them
+_MEANS_SOMETHING = re.compile(r"([\\`*\[\]<>|~]|(?<![^\W_])_|_(?![^\W_]))")
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """`report` (from `build`) as Markdown. What comes from the job stands in it as plain text, never as markup."""
+    limits = {frame["key"]: frame for frame in report["frames"]}
+    lines = [f"# tuimon report: {plain(report['target']['command']) or 'unknown command'}", ""]
+    lines += [f"- {plain(line)}" for line in phrases.target_lines(report["target"])]
+    lines += [f"- rule: {plain(report['aggregation']['rule'])}", f"- {plain(phrases.step_line(report['steps']))}"]
+    lines += ["", "## Look at first", "", *_findings(report["findings"])]
+    lines += ["", "## Graph breaks and the boundaries they leave", "", *_boundaries(report["boundaries"])]
+    lines += ["", "## Recompiles", "", *_recompiles(report["recompiles"], limits)]
+    fallen = [f"- {plain(phrases.frame_title(f))}: {plain(f['why'])}" for f in report["frames"] if f["fell_back"]]
+    if fallen:
+        lines += ["", "## Frames that fell back to eager", "", *fallen]
+    lines += ["", "## Regions", "", *_regions(report["regions"])]
+    lines += ["", "## Compile time, machine, watching", ""]
+    lines.append(f"- compile time: {plain(phrases.compile_time(report['warmup']['compile_s']))}")
+    lines.append(f"- caches: {plain(phrases.cache_line(report['warmup']['caches']))}")
+    lines.append(f"- host: {plain(phrases.host_line(report['host']))}")
+    lines += [f"- {plain(phrases.gpu_line(gpu))}" for gpu in report["gpu"] or ()]
+    lines.append(f"- {plain(phrases.watching_line(report['coverage']))}")
+    lines += ["", "## Not known", ""]
+    lines += [f"- {plain(gap['what'])}: {plain(gap['why'])}" for gap in report["coverage"]["not_available"]]
+    return "\n".join(lines) + "\n"
+
+
+def plain(text: object) -> str:
+    """Text with every character that Markdown would act on made literal."""
+    return _MEANS_SOMETHING.sub(r"\\\1", clean(str(text)))
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(plain(cell) for cell in cells)} |"
+
+
+def _table(titles: tuple[str, ...], rows: list[str], number: int) -> list[str]:
+    head = [_row(*titles), f"|{' --- |' * len(titles)}"]
+    return head + rows + ([f"\nand {number - MOST} more: the JSON form has them all"] if number > MOST else [])
+
+
+def _findings(findings: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for number, finding in enumerate(findings, 1):
+        lines.append(f"{number}. {plain(phrases.finding_title(finding))}")
+        lines += [f"   - {plain(evidence)}" for evidence in finding["evidence"]]
+        lines.append(f"   - next: {plain(finding['next_step'])}")
+    return lines or ["nothing: no boundary, recompile or fall-back that stands out"]
+
+
+def _boundaries(boundaries: list[dict[str, Any]]) -> list[str]:
+    if not boundaries:
+        return ["no graph break seen"]
+    rows = [_row(phrases.boundary_title(b), "; ".join(phrases.boundary_facts(b))) for b in boundaries[:MOST]]
+    return _table(("boundary", "what is known"), rows, len(boundaries))
+
+
+def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, Any]]) -> list[str]:
+    if not recompiles:
+        return ["none seen"]
+    rows = [
+        _row(phrases.recompile_title(r, limits), "; ".join(phrases.guard_lines(r)), "; ".join(phrases.recompile_facts(r)))
+        for r in recompiles[:MOST]
+    ]
+    return _table(("frame", "guard that failed", "cost"), rows, len(recompiles))
+
+
+def _regions(regions: list[dict[str, Any]]) -> list[str]:
+    if not regions:
+        return ["no compiled graph has been called while tuimon watched"]
+    rows = [
+        _row(
+            phrases.region_title(r),
+            r["calls"],
+            phrases.population(r["initial"]),
+            phrases.population(r["steady"]),
+            phrases.population(r["after_guard_change"]),
+        )
+        for r in regions[:MOST]
+    ]
+    return _table(("region", "calls", "initial", "steady", "after guard change"), rows, len(regions))

@@ -1,0 +1,198 @@
+"""The phrases that the text and the Markdown report share: one fact each, cleaned of what a terminal would act on."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tuimon.draw.format import count, duration, per_step, percent, size, spread, three
+from tuimon.draw.text import clean
+
+Facts = dict[str, Any]
+
+
+def place(file: str | None, line: int | str | None) -> str:
+    """`model.py:41`."""
+    return clean(f"{os.path.basename(file or '') or '?'}:{line or '?'}")
+
+
+def many(number: int | None, one: str, more: str | None = None) -> str:
+    """`1 step`, `60 steps`, `- steps`."""
+    return f"{count(number)} {one if number == 1 else more or one + 's'}"
+
+
+def population(found: Facts) -> str:
+    """`312 us [290-355 us] (n 57)`, or `none`."""
+    if not found["n"]:
+        return "none"
+    if found["n"] == 1:
+        return f"{duration(found['median'])} (n 1)"
+    return f"{duration(found['median'])} {spread(found['p10'], found['p90'])} (n {count(found['n'])})"
+
+
+def target_lines(target: Facts) -> list[str]:
+    """Who was watched, and what became of it."""
+    how = {"run": "started by tuimon", "injected": "attached while it ran", "file": "from a file"}
+    facts = [
+        f"pid {target['pid']}" if target["pid"] is not None else None,
+        f"Python {target['python']}" if target["python"] else None,
+        f"torch {target['torch']}" if target["torch"] else "torch not imported",
+        ", ".join(target["devices"]) or None,
+        how.get(target["how"], target["how"]) or None,
+    ]
+    lines = [", ".join(clean(fact) for fact in facts if fact)]
+    if target["steps_before_attach"]:
+        lines.append(f"{many(target['steps_before_attach'], 'step')} before the attach")
+    ended = target["ended"]
+    lines.append(clean(ended["detail"]) if ended else "still running when this was written")
+    return lines
+
+
+def step_line(steps: Facts) -> str:
+    """`60 steps (from the optimizer): 12.1 ms [11-14 ms]; 57 without a compilation in them`."""
+    if steps["source"] is None:
+        return "no step seen: no optimizer has stepped while tuimon watched"
+    source = {"optimizer": "from the optimizer", "marked": "marked by the job", "inferred": "inferred"}[steps["source"]]
+    times = ""
+    if steps["median"] is not None:
+        times = f": {duration(steps['median'])} {spread(steps['p10'], steps['p90'])}"
+    return f"{many(steps['n'], 'step')} ({source}){times}; {count(steps['without_compilation'])} without a compilation in them"
+
+
+def finding_title(finding: Facts) -> str:
+    """`model.py:41  the boundary in forward takes 12% of a step (cost so far 3.2 s)`."""
+    where, _, line = finding["where"].rpartition(":")
+    cost = "" if finding["cost"] is None else f" (cost so far {duration(finding['cost'])})"
+    return f"{place(where, line)}  {clean(finding['title'])}{cost}"
+
+
+def boundary_title(boundary: Facts) -> str:
+    """`model.py:41  Tensor.item()`."""
+    asked = " (asked for)" if boundary["requested"] else ""
+    return (
+        f"{place(boundary['user_file'], boundary['user_line'])}  {clean(boundary['kind'] or boundary['reason'] or '?')}{asked}"
+    )
+
+
+def boundary_facts(boundary: Facts) -> list[str]:
+    """What the boundary costs, and what is known of it."""
+    facts = [f"in {clean(boundary['function'] or '?')}"]
+    if boundary["skipped_frame"]:
+        facts.append("the whole function runs in eager: Dynamo cannot resume behind this line")
+    if boundary["crossings"] is None:
+        facts.append("crossings not known")
+    else:
+        step = "" if boundary["per_step"] is None else f" ({per_step(boundary['per_step'])} a step)"
+        facts.append(f"{many(boundary['crossings'], 'crossing')}{step}")
+        facts.append(f"host {population(boundary['host'])}, total {duration(boundary['host']['total'])}")
+    if boundary["share_of_step"] is not None:
+        facts.append(f"{percent(boundary['share_of_step'])} of a step")
+    facts.append(f"sync: {boundary['sync']}")
+    if boundary["breaks"] > 1:
+        facts.append(f"decided in {boundary['breaks']} compilations")
+    if boundary["before_attach"]:
+        facts.append("from before the attach")
+    if boundary["accepted"] is not None:
+        facts.append(f"accepted: {clean(boundary['accepted'])}")
+    return facts
+
+
+def recompile_title(recompile: Facts, limits: dict[str, Facts]) -> str:
+    """`forward [0/1]  model.py:12, 2 of 8 entries used`."""
+    frame = limits.get(recompile["frame"])
+    used = ""
+    if frame is not None and frame["limit"] is not None:
+        used = f", {frame['entries']} of {frame['limit']} entries used"
+    refused = "REFUSED by the recompile limit: " if recompile["refused"] else ""
+    name = f"{clean(recompile['function'])} [{recompile['compile_id']}]"
+    return f"{refused}{name}  {place(recompile['file'], recompile['line'])}{used}"
+
+
+def recompile_facts(recompile: Facts) -> list[str]:
+    """What it cost and when it was."""
+    facts = []
+    if not recompile["refused"]:
+        facts.append(f"cost {compile_time(recompile['compile_s'])}")
+    if recompile["step"] is not None:
+        facts.append(f"in step {recompile['step']}")
+    if recompile["before_attach"]:
+        facts.append("from before the attach")
+    return facts
+
+
+def guard_lines(recompile: Facts) -> list[str]:
+    """Why each cache entry did not fit: `0/0: tensor 'x' size mismatch ..`."""
+    return [clean(f"{failed['entry']}: {failed['guard']}".lstrip(": ")) for failed in recompile["failed"]]
+
+
+def compile_time(seconds: Facts) -> str:
+    """`4.58 s (dynamo 0.29 s, inductor 0.57 s, ..)`."""
+    parts = [f"{name} {duration(value)}" for name, value in seconds.items() if name != "total" and value]
+    return duration(seconds["total"]) + (f" ({', '.join(parts)})" if parts else "")
+
+
+def frame_title(frame: Facts) -> str:
+    """`encode  model.py:9`."""
+    return f"{clean(frame['display'] or frame['function'])}  {place(frame['file'], frame['line'])}"
+
+
+def region_title(region: Facts) -> str:
+    """`forward model.py:12 [0/0] forward, inductor`."""
+    again = f" after reset {region['generation']}" if region["generation"] else ""
+    backend = f", {clean(region['backend'])}" if region["backend"] else ""
+    name = f"{clean(region['function'])} {place(region['file'], region['line'])}"
+    return f"{name} [{region['compile_id']}{again}] {region['direction']}{backend}"
+
+
+def region_facts(region: Facts) -> list[str]:
+    """The three populations, never mixed."""
+    facts = [many(region["calls"], "call"), f"initial {population(region['initial'])}"]
+    facts.append(f"steady {population(region['steady'])}")
+    if region["after_guard_change"]["n"]:
+        facts.append(f"after guard change {population(region['after_guard_change'])}")
+    if region["share_of_step"] is not None:
+        facts.append(f"{percent(region['share_of_step'])} of a step")
+    return facts
+
+
+def cache_line(caches: Facts) -> str:
+    """`fx_graph 3 hits, 5 misses; aot_autograd ..`, or a sentence that says that none was asked."""
+    told = []
+    for name, counts in caches.items():
+        words = [f"{counts[result]} {result}" for result in ("hit", "miss", "bypass") if counts and counts[result]]
+        if words:
+            told.append(f"{name} {', '.join(words)}")
+    return "; ".join(told) or "no artifact cache was asked"
+
+
+def watching_line(coverage: Facts) -> str:
+    """What watching cost the job, and whether all of it was seen."""
+    return (
+        f"{many(coverage['samples'], 'sample')}, {coverage['dropped']} dropped; "
+        f"the hook took {duration(coverage['hook_s'])} of the job's time"
+    )
+
+
+def host_line(host: Facts) -> str:
+    """CPU and memory of the job."""
+    if host["rss"] is None and host["cpu"] is None:
+        return "not read"
+    facts = []
+    if host["cpu"] is not None:
+        facts.append(f"CPU {three(host['cpu']['median'])}% of a core (median), {three(host['cpu']['max'])}% at most")
+    if host["rss"] is not None:
+        facts.append(f"resident memory {size(host['rss'])}")
+    return ", ".join(facts)
+
+
+def gpu_line(gpu: Facts) -> str:
+    """One device."""
+    use, memory, power = gpu["utilization"], gpu["memory"], gpu["power"]
+    facts = [f"GPU {gpu['index']} {clean(gpu['name'])}"]
+    facts.append(f"utilization {three(use['median'])}% (median)" if use else "utilization not readable")
+    if memory:
+        facts.append(f"memory {size(memory['last'])} of {size(gpu['memory_total'])}")
+    if power:
+        facts.append(f"{three(power['last'])} W")
+    facts += [clean(reason) for reason in gpu["throttle"]]
+    return ", ".join(facts)

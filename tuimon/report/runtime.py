@@ -1,0 +1,122 @@
+"""The report's part about what runs: regions, boundaries, steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tuimon.model import Model
+from tuimon.model.findings import per_step, share_of_step
+from tuimon.model.parts import Boundary, Region
+from tuimon.model.statistics import Durations
+from tuimon.report.gaps import Gaps
+
+SYNC_NOT_LOOKED_AT = "not looked at"
+
+
+def population(durations: Durations) -> dict[str, Any]:
+    """A population of durations as {n, median, p10, p90, total}, in seconds; medians are None while it is empty."""
+    summary = durations.summary
+    return {"n": summary.n, "median": summary.median, "p10": summary.p10, "p90": summary.p90, "total": summary.total}
+
+
+def regions(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
+    """`regions[]`, most total time first."""
+    if model.regions:
+        gaps.add("regions.device", "no device clock in this version: region times are host times")
+        gaps.add("regions.flop", "operations are not counted in this version")
+        gaps.add("regions.bytes", "bytes moved are not counted in this version")
+        if any(region.ops is None for region in model.regions.values()):
+            gaps.add("regions.ops", "the number of operations in a graph was not told for every region")
+    ordered = sorted(model.regions.values(), key=lambda region: -region.total_ns)
+    return [_region(region, model) for region in ordered]
+
+
+def _region(region: Region, model: Model) -> dict[str, Any]:
+    return {
+        "compile_id": region.compile_id,
+        "generation": region.generation,
+        "direction": region.direction,
+        "frame": region.frame,
+        "function": region.function,
+        "file": region.file,
+        "line": region.line,
+        "backend": region.backend,
+        "ops": region.ops,
+        "calls": region.calls,
+        "initial": population(region.initial),
+        "steady": population(region.steady),
+        "after_guard_change": population(region.after_guard_change),
+        "share_of_step": region.share.ns / model.steps.steady_ns if model.steps.steady_ns else None,
+        "device": None,
+        "flop": None,
+        "bytes": None,
+        "before_attach": region.before_attach,
+    }
+
+
+def boundaries(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
+    """`boundaries[]`, most costly first: by host time within steady steps, then by host time at all."""
+    if model.boundaries:
+        gaps.add("boundaries.device_gap", "no device clock in this version: boundary times are host times")
+        gaps.add("boundaries.sync", "waiting for the device is not looked for in this version")
+    ordered = sorted(model.boundaries.values(), key=lambda b: (-b.share.ns, -b.host.total_ns, -(b.crossings or 0)))
+    for boundary in ordered:
+        if boundary.crossings is None:
+            gaps.add(f"boundaries[{boundary.key}].crossings", _why_not_counted(boundary))
+    return [_boundary(boundary, model) for boundary in ordered]
+
+
+def _boundary(boundary: Boundary, model: Model) -> dict[str, Any]:
+    return {
+        "key": boundary.key,
+        "frame": boundary.frame,
+        "function": boundary.function,
+        "file": boundary.file,
+        "line": boundary.line,
+        "user_file": boundary.user_file,
+        "user_line": boundary.user_line,
+        "reason": boundary.reason,
+        "kind": boundary.kind,
+        "gb_id": boundary.gb_id,
+        "explanation": boundary.explanation,
+        "hints": list(boundary.hints),
+        "requested": boundary.requested,
+        "skipped_frame": boundary.skipped_frame,
+        "breaks": boundary.breaks,
+        "crossings": boundary.crossings,
+        "per_step": per_step(model, boundary),
+        "host": population(boundary.host),
+        "device_gap": None,
+        "share_of_step": None if boundary.crossings is None else share_of_step(model, boundary),
+        "sync": SYNC_NOT_LOOKED_AT,
+        "accepted": boundary.accepted,
+        "before_attach": boundary.before_attach,
+    }
+
+
+def _why_not_counted(boundary: Boundary) -> str:
+    if boundary.skipped_frame:
+        return "the function could not be resumed and runs in eager as a whole: there is no code behind the break to count"
+    if boundary.before_attach:
+        return "the break is from before the attach and the code behind it was not found"
+    return "the code behind the break has not been compiled or called"
+
+
+def steps(model: Model, gaps: Gaps) -> dict[str, Any]:
+    """`steps`: where they come from, how many, how long."""
+    found = model.steps
+    if found.source is None:
+        why = "no step has been seen: no optimizer has stepped since the attach"
+        for what in ("steps.source", "boundaries.per_step", "boundaries.share_of_step"):
+            gaps.add(what, why)
+    gaps.add("steps.breakdown", "a step's time is not yet divided into categories in this version")
+    summary = found.durations.summary
+    return {
+        "source": found.source,
+        "n": found.n,
+        "without_compilation": found.steady_n,
+        "median": summary.median,
+        "p10": summary.p10,
+        "p90": summary.p90,
+        "breakdown": None,
+    }

@@ -1,0 +1,119 @@
+"""The report as text, for a terminal or a ticket: 80 columns, most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tuimon.draw.text import clean, wrap
+from tuimon.report import phrases
+
+WIDTH = 80
+MOST = 20
+"""So many boundaries, recompiles and regions are listed; the JSON form has them all."""
+
+
+def text(report: dict[str, Any]) -> str:
+    """`report` (from `build`) as lines of at most 80 cells."""
+    limits = {frame["key"]: frame for frame in report["frames"]}
+    lines = _wrapped(f"tuimon report: {clean(report['target']['command']) or 'unknown command'}", "")
+    for line in phrases.target_lines(report["target"]):
+        lines += _wrapped(line)
+    lines += _wrapped(f"rule: {report['aggregation']['rule']}")
+    lines += _section("Look at first", _findings(report["findings"]))
+    lines += _section("Steps", _wrapped(phrases.step_line(report["steps"])))
+    lines += _section("Graph breaks and the boundaries they leave, most costly first", _boundaries(report["boundaries"]))
+    lines += _section("Recompiles", _recompiles(report["recompiles"], limits))
+    lines += _section("Frames that fell back to eager", _fallen(report["frames"]))
+    lines += _section("Regions, most time first", _regions(report["regions"]))
+    lines += _section("Compile time", _compile(report["warmup"], len(report["compiles"])))
+    lines += _section("Machine", _machine(report))
+    lines += _section("Watching", _wrapped(phrases.watching_line(report["coverage"])))
+    lines += _section("Not known", _gaps(report["coverage"]["not_available"]))
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return ["", title, *lines] if lines else []
+
+
+def _wrapped(line: str, indent: str = "  ", hang: str = "") -> list[str]:
+    """A line in as many lines as it takes; those after the first are set in by `hang` more."""
+    first, *rest = wrap(line, WIDTH - len(indent) - len(hang))
+    return [indent + first, *(indent + hang + piece for piece in rest)]
+
+
+def _facts(facts: Iterable[str], indent: str) -> list[str]:
+    return _wrapped("; ".join(facts), indent)
+
+
+def _rest(number: int) -> list[str]:
+    return [f"  and {number - MOST} more: --format json has them all"] if number > MOST else []
+
+
+def _findings(findings: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for number, finding in enumerate(findings, 1):
+        lines += _wrapped(f"{number}. {phrases.finding_title(finding)}", "  ", "   ")
+        for evidence in finding["evidence"]:
+            lines += _wrapped(f"- {clean(evidence)}", "     ", "  ")
+        lines += _wrapped(f"next: {clean(finding['next_step'])}", "     ", "  ")
+    return lines or ["  nothing: no boundary, recompile or fall-back that stands out"]
+
+
+def _boundaries(boundaries: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for boundary in boundaries[:MOST]:
+        lines += _wrapped(phrases.boundary_title(boundary), "  ", "  ")
+        lines += _facts(phrases.boundary_facts(boundary), "    ")
+    return [*lines, *_rest(len(boundaries))] or ["  no graph break seen"]
+
+
+def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, Any]]) -> list[str]:
+    lines = []
+    for recompile in recompiles[:MOST]:
+        lines += _wrapped(phrases.recompile_title(recompile, limits), "  ", "  ")
+        facts = phrases.recompile_facts(recompile)
+        if facts:
+            lines += _facts(facts, "    ")
+        for guard in phrases.guard_lines(recompile):
+            lines += _wrapped(f"failed {guard}", "    ", "  ")
+    return [*lines, *_rest(len(recompiles))] or ["  none seen"]
+
+
+def _fallen(frames: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for frame in frames:
+        if frame["fell_back"]:
+            lines += _wrapped(f"{phrases.frame_title(frame)}: {clean(frame['why'])}", "  ", "  ")
+    return lines
+
+
+def _regions(regions: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for region in regions[:MOST]:
+        lines += _wrapped(phrases.region_title(region), "  ", "  ")
+        lines += _facts(phrases.region_facts(region), "    ")
+    return [*lines, *_rest(len(regions))] or ["  no compiled graph has been called while tuimon watched"]
+
+
+def _compile(warmup: dict[str, Any], compilations: int) -> list[str]:
+    if not compilations:
+        return ["  no compilation seen"]
+    total = phrases.compile_time(warmup["compile_s"])
+    lines = _wrapped(f"{phrases.many(compilations, 'compilation')}, {total}", "  ", "  ")
+    return lines + _wrapped(f"caches: {phrases.cache_line(warmup['caches'])}", "  ", "  ")
+
+
+def _machine(report: dict[str, Any]) -> list[str]:
+    lines = _wrapped(f"host: {phrases.host_line(report['host'])}", "  ", "  ")
+    for gpu in report["gpu"] or ():
+        lines += _wrapped(phrases.gpu_line(gpu), "  ", "  ")
+    return lines
+
+
+def _gaps(gaps: list[dict[str, str]]) -> list[str]:
+    lines = []
+    for gap in gaps:
+        lines += _wrapped(f"{clean(gap['what'])}: {clean(gap['why'])}", "  ", "  ")
+    return lines
