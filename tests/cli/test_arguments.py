@@ -1,0 +1,101 @@
+"""The command line as a contract: what is usage, what is listed, what an option means wherever it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from tuimon import cli
+from tuimon.commands.options import Options
+
+
+def parsed(*words: str) -> Options:
+    return cli._options(cli._parser().parse_args(words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("frobnicate",),
+        ("attach",),
+        ("attach", "abc"),
+        ("attach", "-1"),
+        ("attach", "0"),
+        ("attach", "1", "2"),
+        ("--duration", "0", "list"),
+        ("--duration", "nan", "list"),
+        ("--steps", "1.5", "list"),
+        ("--format", "xml", "list"),
+        ("--no-such-option",),
+    ],
+)
+def test_wrong_usage_ends_with_2(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err
+
+
+def test_run_without_a_program_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run"]) == 2
+    assert cli.main(["run", "--headless", "--"]) == 2
+    assert "tuimon run -- python train.py" in capsys.readouterr().err
+
+
+def test_a_report_that_could_not_be_written_is_said_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "-o", "/no/such/folder/report", "--", "echo", "started"]) == 2
+    captured = capsys.readouterr()
+    assert "/no/such/folder" in captured.err and "started" not in captured.out
+
+
+def test_help_lists_what_there_is_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert ended.value.code == 0
+    listed = capsys.readouterr().out
+    for command in ("attach", "run", "list", "demo"):
+        assert f"\n    {command} " in listed
+    for planned in ("record", "replay", "compare", "calibrate", "lab", "doctor"):
+        assert f"\n    {planned} " not in listed
+
+
+def test_options_may_stand_before_and_behind_the_command() -> None:
+    before = parsed("--steps", "7", "--ascii", "list")
+    behind = parsed("list", "--steps", "7", "--ascii")
+    assert before == behind
+    assert behind.steps == 7 and behind.ascii
+
+
+def test_a_form_without_a_file_asks_for_a_report_instead_of_a_screen() -> None:
+    assert parsed("list", "--format", "json").headless
+    assert not parsed("list", "--format", "json", "-o", "x").headless
+    assert not parsed("list").headless
+
+
+@pytest.mark.parametrize(("value", "off"), [("1", True), ("", False)])
+def test_no_color_in_the_environment(value: str, off: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    assert parsed("list").no_color is off
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        (["run", "--", "python", "x.py", "--steps", "3"], ["python", "x.py", "--steps", "3"]),
+        (["run", "python", "x.py", "--steps", "3"], ["python", "x.py", "--steps", "3"]),
+        (["run", "--headless", "--", "a", "--", "b"], ["a", "--", "b"]),
+        (["run", "a", "--", "b"], ["a", "--", "b"]),
+    ],
+)
+def test_the_programs_words_are_its_own(words: list[str], program: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[list[str], Options]] = []
+
+    def run(command: list[str], options: Options) -> int:
+        seen.append((command, options))
+        return 5
+
+    monkeypatch.setattr("tuimon.commands.run.run", run)
+    assert cli.main(words) == 5
+    ((command, options),) = seen
+    assert command == program
+    assert options.steps is None

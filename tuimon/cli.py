@@ -1,0 +1,158 @@
+"""The command line: reads the arguments and starts the command that is meant. What a command needs is imported then."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuimon import __version__
+from tuimon.commands.options import FAILED, USAGE, Options, say
+
+EPILOG = """\
+exit status: `run` and `demo` end with the program's own (128 + n where signal n killed it); otherwise 0 done, 1 failed,
+2 wrong usage, 3 cannot attach. Data goes to stdout, everything else to stderr.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run tuimon with the arguments (those of the process where none are given); gives the exit status."""
+    words, command = _split(sys.argv[1:] if argv is None else list(argv))
+    args = _parser().parse_args(words)
+    try:
+        return _dispatch(args, command)
+    except KeyboardInterrupt:
+        say("interrupted")
+        return FAILED
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
+    """The words before the first `--`, and those behind it: the program of `run`, whose options are none of ours."""
+    if words[:1] == ["run"] and "--" in words:
+        at = words.index("--")
+        return words[:at], words[at + 1 :]
+    return words, None
+
+
+def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
+    if args.command is None or args.command == "list":
+        from tuimon.commands import listing
+
+        return listing.run(_options(args), hints=args.command is None)
+    options = _options(args)
+    if options.output is not None and not options.output.parent.is_dir():  # now, not when there is a report to lose
+        say(f"there is no directory {options.output.parent} to write the report into")
+        return USAGE
+    if options.screen:
+        from tuimon.app import why_no_screen
+
+        why_not = why_no_screen()
+        if why_not is not None:  # said before anything is started or touched
+            say(why_not)
+            return FAILED
+    if args.command == "run":
+        program = [*args.program, *(["--", *command] if args.program else command)] if command is not None else args.program
+        if not program:
+            say("run what? For instance: tuimon run -- python train.py")
+            return USAGE
+        from tuimon.commands import run
+
+        return run.run(program, options)
+    if args.command == "attach":
+        from tuimon.commands import attach
+
+        return attach.run(args.pid, options)
+    from tuimon.commands import demo
+
+    return demo.run(args.name, options)
+
+
+def _options(args: argparse.Namespace) -> Options:
+    # a report that is asked for by its form goes to stdout, where a screen cannot be at the same time
+    asked_for_report = args.format is not None and args.output is None
+    return Options(
+        headless=args.headless or asked_for_report,
+        duration=args.duration,
+        steps=args.steps,
+        format=args.format or "text",
+        output=args.output,
+        interval=args.interval,
+        theme=args.theme,
+        ascii=args.ascii,
+        no_color=args.no_color or bool(os.environ.get("NO_COLOR")),
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    # a command takes the options of tuimon's own level too, but must not set them back where it was not given them
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    _add_common(common)
+    parser = argparse.ArgumentParser(
+        prog="tuimon",
+        description="A live monitor in the terminal for a PyTorch process that is already running.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tuimon {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    _add_common(parser)
+
+    attach = commands.add_parser("attach", parents=[common], help="watch a process that runs already")
+    attach.add_argument("pid", type=_pid, metavar="PID")
+
+    run = commands.add_parser(
+        "run", parents=[common], help="start a program and watch it", usage="tuimon run [options] -- COMMAND ..."
+    )
+    run.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="for instance: python train.py --lr 0.1")
+
+    commands.add_parser("list", parents=[common], help="the PyTorch processes of this machine, and whether tuimon can attach")
+
+    demo = commands.add_parser("demo", parents=[common], help="start a bundled training program and watch it")
+    demo.add_argument("name", nargs="?", metavar="NAME", help="which one (default: train_small_gpt)")
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("options of every command")
+    group.add_argument("--headless", action="store_true", help="no screen, a report at the end (default without a terminal)")
+    group.add_argument("--duration", type=_seconds, metavar="S", help="without a screen: watch for S seconds")
+    group.add_argument("--steps", type=_count, metavar="N", help="without a screen: watch for N steps")
+    group.add_argument("--format", choices=("text", "json", "md"), help="of the report (default: text)")
+    group.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE instead of stdout")
+    group.add_argument("--interval", type=_seconds, metavar="S", help="seconds between two updates")
+    group.add_argument("--theme", metavar="NAME", help="colours of the screen")
+    group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    group.add_argument("--no-color", action="store_true", help="no colours; so does NO_COLOR in the environment")
+
+
+def _pid(text: str) -> int:
+    try:
+        pid = int(text)
+    except ValueError:
+        pid = 0
+    if pid <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no process id; `tuimon list` shows them")
+    return pid
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def _count(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return value

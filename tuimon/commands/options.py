@@ -1,0 +1,64 @@
+"""What a command is told beside its own arguments, and how it speaks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+DONE, FAILED, USAGE, CANNOT_ATTACH = 0, 1, 2, 3
+"""The exit statuses of the contract."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options that every command takes."""
+
+    headless: bool = False
+    duration: float | None = None
+    """Seconds, from the attach."""
+    steps: int | None = None
+    format: str = "text"
+    output: Path | None = None
+    interval: float | None = None
+    """Seconds between two updates of the screen; without a screen, between two lines on stderr."""
+    theme: str | None = None
+    ascii: bool = False
+    no_color: bool = False
+
+    @property
+    def screen(self) -> bool:
+        """Whether to show the monitor: there is a terminal at both ends, and nobody asked for a report instead."""
+        return not self.headless and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def say(text: str) -> None:
+    """Narrate: one line on stderr. Data never goes there."""
+    try:
+        sys.stderr.write(f"tuimon: {text}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody listens
+
+
+def deliver(text: str, output: Path | None) -> int:
+    """Data to stdout, or to the file that -o names. Gives the exit status: 1, with a sentence, where it cannot be written."""
+    if output is None:
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # whoever read has had enough; without this, the interpreter complains once more when it closes stdout
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            say(f"the report could not be written to stdout: {error.strerror}")
+            return FAILED
+        return DONE
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        say(f"the report could not be written: {error.strerror}: {output}")
+        return FAILED
+    say(f"report written to {output}")
+    return DONE

@@ -1,0 +1,28 @@
+"""The way from a command to the monitor's screen and back."""
+
+from __future__ import annotations
+
+from tuimon.app import run_monitor
+from tuimon.commands.options import Options, say
+from tuimon.commands.watch import report
+from tuimon.feed import LiveFeed
+
+
+def show(feed: LiveFeed, options: Options) -> int:
+    """The monitor on `feed`, until the user quits; the hook is out of the job then. Gives an exit status."""
+    try:
+        status = run_monitor(
+            feed,
+            theme=options.theme,
+            ascii=options.ascii,
+            no_color=options.no_color,
+            interval=options.interval,
+            mouse=None,
+        )
+    finally:
+        feed.detach()
+    if feed.left:
+        say(f"the hook could not take out everything it had put in: {', '.join(feed.left)}")
+    if options.output is not None:
+        status = report(feed, options) or status
+    return status
