@@ -5,6 +5,7 @@ the optimizer's hooks). The promises: no exception of ours reaches the job, noth
 """
 
 import atexit
+import contextlib
 import select
 import sys
 import threading
@@ -124,6 +125,8 @@ class Session:
             self._await_torch()
         if hasattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes"):
             self.guarded("history", self._install_late, None)
+        with contextlib.suppress(OSError):
+            self.outbox.flush()  # a job that kills itself at once has said at least that it was attached to
 
     def torch_is_there(self):
         """Take what torch offers, if the job has imported it by now. Cheap when it has not, or when it is done."""
