@@ -139,8 +139,11 @@ def warmup(model: Model, gaps: Gaps) -> dict[str, Any]:
         gaps.add("warmup.compile_s", "no compilation has been seen")
     gaps.add("warmup.caches.triton", "torch writes no record of Triton's own cache")
     gaps.add("warmup.memory", "growth of the memory pools is not followed in this version")
+    seen = any(not compilation.before_attach for compilation in model.compilations) or not model.compilations
+    if any(compilation.before_attach for compilation in model.compilations):
+        gaps.add("warmup.caches", "Dynamo keeps no record of the lookups of compilations from before the attach")
     caches: dict[str, Any] = {
-        name: {result: counts[result] for result in RESULTS} if counts or name != "triton" else None
+        name: {result: counts[result] for result in RESULTS} if counts or (seen and name != "triton") else None
         for name, counts in counted.items()
     }
     return {"compile_s": sums, "caches": caches, "memory": None}

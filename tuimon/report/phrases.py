@@ -162,6 +162,8 @@ def cache_line(caches: Facts) -> str:
         words = [f"{counts[result]} {result}" for result in ("hit", "miss", "bypass") if counts and counts[result]]
         if words:
             told.append(f"{name} {', '.join(words)}")
+    if not told and all(counts is None for counts in caches.values()):
+        return "not known for what was compiled before the attach"
     return "; ".join(told) or "no artifact cache was asked"
 
 
