@@ -1,0 +1,87 @@
+"""The bootstrap by itself: loading a bundle, and leaving nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuimon.attach import delivery
+from tuimon.hook.bundle import bundle, digest
+
+
+@pytest.fixture
+def boot() -> dict[str, Any]:
+    """The bootstrap's names."""
+    names: dict[str, Any] = {"__name__": "_tuimon_boot"}
+    exec(compile(delivery.boot_source(), "<tuimon>", "exec"), names)
+    yield names
+    names["unload"]()
+    assert not [name for name in sys.modules if name.startswith("_tuimon_hook")]
+
+
+def test_bundle_is_the_hook_and_compiles() -> None:
+    sources = bundle()
+    assert {"session", "wire"} <= set(sources)
+    assert not {"boot", "bundle", "__init__"} & set(sources)
+    for name, source in sources.items():
+        compile(source, name, "exec")
+    assert len(digest(sources)) == 64
+
+
+def test_the_hook_loads(boot: dict[str, Any]) -> None:
+    assert boot["load"](bundle())
+    assert sys.modules["_tuimon_hook.session"].Session
+
+
+def test_modules_find_each_other_whatever_their_order(boot: dict[str, Any]) -> None:
+    sources = {
+        "a": "from . import c, b as other\nfrom .d import FOUR\nvalue = c.value + other.value + FOUR\n",
+        "b": "from . import (\n    c,  # first\n    d,\n)\nvalue = c.value + d.FOUR\n",
+        "c": "value = 1\n",
+        "d": "FOUR = 4\nwhere = __file__, __name__, __package__\n",
+    }
+    assert boot["load"](sources)
+    modules = sys.modules
+    assert modules["_tuimon_hook.a"].value == 1 + 5 + 4
+    assert modules["_tuimon_hook.d"].where == ("<tuimon hook>/d.py", "_tuimon_hook.d", "_tuimon_hook")
+
+
+def test_two_that_import_each_other_do_not_go_round_for_ever(boot: dict[str, Any]) -> None:
+    assert boot["load"]({"a": "import sys\nfrom . import b\n", "b": "x = 1\n"})
+    assert boot["wanted"]("from . import a, b\n    from . import c\nfrom .e import f\nfrom os import path\n") == ["a", "b", "e"]
+
+
+def test_second_load_is_refused_and_does_not_touch_the_first(boot: dict[str, Any]) -> None:
+    assert boot["load"]({"a": "x = 1\n"})
+    other: dict[str, Any] = {}
+    exec(compile(delivery.boot_source(), "<tuimon>", "exec"), other)
+    assert not other["load"]({"a": "x = 2\n"})
+    other["unload"]()
+    assert sys.modules["_tuimon_hook.a"].x == 1
+
+
+def test_dead_copy_in_a_forked_child_gives_way(boot: dict[str, Any]) -> None:
+    assert boot["load"]({"a": "x = 1\n", "gone": ""})
+    sys.modules["_tuimon_hook"].pid += 1  # as a child sees what its parent had
+    other: dict[str, Any] = {}
+    exec(compile(delivery.boot_source(), "<tuimon>", "exec"), other)
+    assert other["load"]({"a": "x = 2\n"})
+    assert sys.modules["_tuimon_hook.a"].x == 2
+    assert "_tuimon_hook.gone" not in sys.modules
+    other["unload"]()
+
+
+def test_nobody_listens(boot: dict[str, Any], tmp_path: Path) -> None:
+    boot["boot"](str(tmp_path / "nothing"), "token")  # comes back, silently
+    boot["boot_here"](str(tmp_path / "nothing"), "token")
+
+
+def test_script_is_one_text_without_a_nul() -> None:
+    text = delivery.script(delivery.boot_source(), "/tmp/it's here", 'a"b')
+    compile(text.decode(), "x", "exec")
+    assert b"\0" not in text
+    with pytest.raises(ValueError, match="NUL"):
+        delivery.script("\0", "", "")

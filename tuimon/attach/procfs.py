@@ -1,0 +1,206 @@
+"""What /proc tells of a process and of its threads, read without stopping anything."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+def status(pid: int, tid: int | None = None) -> dict[str, str]:
+    """/proc/PID/status (or that of one thread) as a dict. Raises OSError when it is gone."""
+    where = f"/proc/{pid}/status" if tid is None else f"/proc/{pid}/task/{tid}/status"
+    with open(where, encoding="utf-8", errors="replace") as file:
+        pairs = (line.partition(":") for line in file)
+        return {key: value.strip() for key, _, value in pairs}
+
+
+def stat_fields(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat behind the command's name: [0] is the state, [1] the parent, [19] the start time."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def start_ticks(pid: int) -> int:
+    """When the process was started, in clock ticks since boot: with the pid it names a process for good."""
+    return int(stat_fields(pid)[19])
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or is a zombie that nobody has collected yet."""
+    try:
+        facts = status(pid)
+    except OSError:
+        return True
+    return facts.get("State", "?")[:1] in "ZX" or "VmSize" not in facts
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """The parent of a process, the parent's parent and so on; ends where /proc does."""
+    seen = {pid}
+    while True:
+        try:
+            pid = int(stat_fields(pid)[1])
+        except (OSError, ValueError, IndexError):
+            return
+        if pid <= 0 or pid in seen:
+            return
+        seen.add(pid)
+        yield pid
+
+
+def pid_inside(facts: dict[str, str], pid: int) -> int:
+    """The pid by which a process knows itself: the last one of its pid namespaces. `facts` is its `status`."""
+    return int(facts.get("NSpid", str(pid)).split()[-1])
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The environment the process was started with; empty where it may not be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            entries = file.read().decode("utf-8", "surrogateescape").split("\0")
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
+# ------------------------------------------------------------------------------------------------------------ memory
+
+
+class Mapping(NamedTuple):
+    """One line of /proc/PID/maps."""
+
+    start: int
+    end: int
+    permissions: str
+    offset: int
+    inode: int
+    path: str
+
+    @property
+    def executable(self) -> bool:
+        """Whether code may run there."""
+        return "x" in self.permissions
+
+    @property
+    def private(self) -> bool:
+        """Whether a write there stays with this process."""
+        return self.permissions[3] == "p"
+
+
+def mappings(pid: int) -> list[Mapping]:
+    """The memory map of a process. Raises OSError when it is gone or may not be read."""
+    found = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            parts = line.rstrip("\n").split(None, 5)
+            start, _, end = parts[0].partition("-")
+            path = parts[5] if len(parts) > 5 else ""
+            found.append(Mapping(int(start, 16), int(end, 16), parts[1], int(parts[2], 16), int(parts[4]), path))
+    return found
+
+
+class Memory:
+    """The memory of a process through /proc/PID/mem. Raises OSError where the kernel does not allow it."""
+
+    def __init__(self, pid: int, *, writable: bool = False) -> None:
+        self.fd = os.open(f"/proc/{pid}/mem", (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the file back; may be called twice."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def read(self, address: int, length: int) -> bytes:
+        """Exactly `length` bytes."""
+        data = os.pread(self.fd, length, address)
+        if len(data) != length:
+            raise OSError(errno.EIO, f"{length} bytes at {address:#x} cannot be read")
+        return data
+
+    def write(self, address: int, data: bytes) -> None:
+        """All of `data`; also where the target itself may not write (its own private copy of the page is made)."""
+        if os.pwrite(self.fd, data, address) != len(data):
+            raise OSError(errno.EIO, f"{len(data)} bytes at {address:#x} cannot be written")
+
+    def u32(self, address: int) -> int:
+        """An unsigned 32-bit number."""
+        return int(struct.unpack("<I", self.read(address, 4))[0])
+
+    def u64(self, address: int) -> int:
+        """An unsigned 64-bit number."""
+        return int(struct.unpack("<Q", self.read(address, 8))[0])
+
+    def string(self, address: int, limit: int) -> bytes:
+        """The bytes up to the first zero, at most `limit`."""
+        return os.pread(self.fd, limit, address).split(b"\0", 1)[0]
+
+
+# ----------------------------------------------------------------------------------------------------------- threads
+
+
+class ThreadCall(NamedTuple):
+    """Where a thread was when it was looked at."""
+
+    tid: int
+    number: int | None
+    """The system call in which it is blocked; -1 when blocked outside of one; None while it runs."""
+    arguments: tuple[str, ...]
+    sp: int
+    pc: int
+
+    @property
+    def running(self) -> bool:
+        """It was on a processor or waiting for one: nothing more is known."""
+        return self.number is None
+
+
+def thread_ids(pid: int) -> list[int]:
+    """The threads of a process, the main one first; empty when it is gone."""
+    try:
+        tids = [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+    return sorted(tids, key=lambda tid: (tid != pid, tid))
+
+
+def thread_call(pid: int, tid: int) -> ThreadCall | None:
+    """Where one thread is; None when it is gone or the kernel does not say."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as file:
+            parts = file.read().split()
+    except OSError:
+        return None
+    if not parts:
+        return None
+    if parts[0] == "running":
+        return ThreadCall(tid, None, (), 0, 0)
+    return ThreadCall(tid, int(parts[0], 0), tuple(parts[1:-2]), int(parts[-2], 16), int(parts[-1], 16))
+
+
+def sleeps(pid: int, tid: int) -> int | None:
+    """How often a thread has gone to sleep so far: the same number twice means that it did not wake in between."""
+    try:
+        return int(status(pid, tid)["voluntary_ctxt_switches"])
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def tid_outside(pid: int, inner: int) -> int | None:
+    """The thread that knows itself as `inner` in its own pid namespace; None when there is none (any more)."""
+    for tid in thread_ids(pid):
+        try:
+            if pid_inside(status(pid, tid), tid) == inner:
+                return tid
+        except (OSError, ValueError):
+            continue
+    return None
