@@ -47,6 +47,7 @@ class LiveFeed:
         self._decoder = LiveDecoder(session.pid, command, session.how)
         self._reader_over = threading.Event()
         self._detached = False
+        self._silent_end = False
         self._nvml = NvmlSource(self._inbox.put, session.pid)
         self._host = HostSource(self._inbox.put, session.pid)
         self._tail = None if output is None else Tail(output, self._inbox.put)
@@ -63,6 +64,7 @@ class LiveFeed:
 
     def drain(self) -> list[ev.Event]:
         """The events that came since the last call, oldest first."""
+        self._notice_a_silent_end()
         found = self._inbox.drain()
         dropped = self._inbox.dropped
         if dropped != self._told_dropped:
@@ -91,6 +93,14 @@ class LiveFeed:
         self._host.stop()
         if self._tail is not None:
             self._tail.stop()
+
+    def _notice_a_silent_end(self) -> None:
+        """A job can die while a process that it forked holds the socket open; the stream has no end then, so we make one."""
+        if self._host.alive or self._silent_end or self._detached or self._reader_over.is_set():
+            return
+        if _gone_within(self._session.pid, 0.0):
+            self._silent_end = True
+            threading.Thread(target=self._session.close, name="tuimon-close", daemon=True).start()
 
     # ---------------------------------------------------------------- on the reader's thread
 

@@ -3,7 +3,8 @@
     python -m tests.bench.attach_cycles [--cycles N] [--steps N]
 
 The demo runs twice with the same seed: once with a tuimon that comes and goes, once alone. The losses of both are compared to
-the bit; resident memory, threads and open files are read before the first attach (after one to warm up), in the middle, and after the last.
+the bit; resident memory, threads and open files are read before the cycles (after one to warm up), in the middle, and at the
+end.
 """
 
 from __future__ import annotations

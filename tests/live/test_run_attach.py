@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -141,3 +142,31 @@ def test_the_list_has_the_job(job: tuple[subprocess.Popen[str], Path]) -> None:
     assert ran.status == 0
     (target,) = [target for target in json.loads(ran.out)["targets"] if target["pid"] == process.pid]
     assert target["attachable"] and target["has_torch"]
+
+
+def test_a_job_that_dies_while_its_child_holds_the_socket_is_seen_to_end(tmp_path: Path) -> None:
+    go, forked = tmp_path / "go", tmp_path / "child"
+    program = (
+        f"import os, time\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+        f"if os.fork() == 0: open({str(forked)!r}, 'w').write(str(os.getpid()))\n"
+        f"time.sleep(600)\n"
+    )
+    process = start([sys.executable, "-c", program])
+    watching = start([*TUIMON, "attach", str(process.pid), "--format", "json"])
+    try:
+        assert watching.stderr is not None
+        assert any("attached to" in line for line in watching.stderr)
+        go.touch()
+        until(lambda: forked.exists() and forked.read_text() != "", "the child")
+        process.kill()
+        process.wait()
+        out, _ = watching.communicate(timeout=60)
+        assert json.loads(out)["target"]["ended"]["how"] == "exited"
+    finally:
+        for started in (process, watching):
+            started.kill()
+        if forked.exists() and forked.read_text():
+            os.kill(int(forked.read_text()), signal.SIGKILL)
+        for started in (process, watching):
+            started.communicate()
