@@ -1,0 +1,59 @@
+"""Whole screens as text, kept in files: a change of a picture shows in the review.
+
+TUIMON_UPDATE_GOLDEN=1 writes the files anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_feed import SCENES
+from tests.support.monitor import Driven, drive, settings
+
+GOLDEN = Path(__file__).parent / "golden"
+
+PICTURES = [
+    ("busy", (120, 40), "braille", ()),
+    ("busy", (80, 24), "braille", ()),
+    ("busy", (80, 24), "ascii", ()),
+    ("busy", (200, 60), "block", ()),
+    ("compiling", (80, 24), "braille", ()),
+    ("empty", (120, 40), "braille", ()),
+    ("empty", (80, 24), "braille", ()),
+    ("waiting", (80, 24), "braille", ()),
+    ("ended", (80, 24), "braille", ()),
+    ("gpus", (120, 40), "braille", ()),
+    ("gpus", (80, 24), "braille", ()),
+    ("awkward", (80, 24), "braille", ()),
+    ("busy", (20, 5), "braille", ()),
+    ("busy", (80, 24), "braille", ("enter",)),
+    ("busy", (80, 24), "braille", ("question_mark",)),
+    ("busy", (80, 24), "braille", ("1",)),
+    ("busy", (80, 24), "braille", ("6",)),
+    ("busy", (80, 24), "braille", ("space", "j")),
+]
+
+
+def name(picture: tuple[str, tuple[int, int], str, tuple[str, ...]]) -> str:
+    scene, (width, height), glyphs, keys = picture
+    return "-".join([scene, f"{width}x{height}", *([glyphs] if glyphs != "braille" else []), *keys])
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=name)
+def test_screen(picture: tuple[str, tuple[int, int], str, tuple[str, ...]]) -> None:
+    scene, size, glyphs, keys = picture
+    seen = []
+
+    async def body(on: Driven) -> None:
+        await on.press(*keys)
+        await on.tick(5)  # until the words to the person are gone
+        seen.append(on.text + "\n")
+
+    drive(SCENES[scene](), size, body, settings(glyphs))
+    file = GOLDEN / f"{name(picture)}.txt"
+    if os.environ.get("TUIMON_UPDATE_GOLDEN"):
+        file.write_text(seen[0], encoding="utf-8")
+    assert seen[0] == file.read_text(encoding="utf-8")

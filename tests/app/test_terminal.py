@@ -1,0 +1,234 @@
+"""The monitor in a real pseudo-terminal: what it writes, how it leaves, what it does where it cannot draw."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.terminal import Terminal
+from tuimon.app import terminal
+
+ROOT = Path(__file__).resolve().parents[2]
+QUIET_BYTES_A_SECOND, BUSY_BYTES_A_SECOND = 2_000, 20_000
+
+
+class Tty(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "SSH_CONNECTION", "SSH_TTY")}
+    return {
+        **env,
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUTF8": "1",
+        "MONITOR_REPORT": str(tmp_path / "report.json"),
+        "XDG_CONFIG_HOME": str(tmp_path),
+    }
+
+
+class Starter:
+    """Starts monitors, and ends what is left of them."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.env = env
+        self._started: list[Terminal] = []
+
+    def __call__(self, scene: str, width: int = 120, height: int = 40, **env: str) -> Terminal:
+        argv = [sys.executable, "-m", "tests.support.monitor_program", scene]
+        started = Terminal(argv, width, height, {**self.env, **env})
+        self._started.append(started)
+        return started
+
+    def close(self) -> None:
+        for started in self._started:
+            started.close()
+
+
+@pytest.fixture
+def start(environment: dict[str, str]) -> Iterator[Starter]:
+    starter = Starter(environment)
+    yield starter
+    starter.close()
+
+
+def settled(on: Terminal) -> None:
+    """Wait until the first picture is there and the terminal has nothing more to read at once."""
+    assert on.wait_for(lambda: on.sees("boundaries and graph breaks")), "\n".join(on.screen.display)
+    while on.read(0.05):
+        pass
+
+
+def report(env: dict[str, str]) -> dict[str, float]:
+    found: dict[str, float] = json.loads(Path(env["MONITOR_REPORT"]).read_text())
+    return found
+
+
+def test_q_leaves_with_the_terminal_as_it_was(start: Starter, environment: dict[str, str]) -> None:
+    on = start("ended")
+    settled(on)
+    assert on.sees("ENDED killed by signal 9")
+    on.write("q")
+    assert on.ended() == 0
+    assert on.data.rstrip().find(b"\x1b[?1049l") > on.data.find(b"\x1b[?1049h") >= 0
+    assert report(environment)["detached"] == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_with_the_terminal_as_it_was(
+    start: Starter, environment: dict[str, str], number: signal.Signals
+) -> None:
+    on = start("still")
+    settled(on)
+    os.kill(on.pid, number)
+    assert on.ended() == 128 + number
+    assert b"\x1b[?1049l" in on.data
+    assert report(environment)["detached"] == 1
+
+
+def test_a_terminal_that_hangs_up_ends_it_even_where_the_signal_is_ignored(environment: dict[str, str]) -> None:
+    code = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    argv = [sys.executable, "-c", code, sys.executable, "-m", "tests.support.monitor_program", "still"]
+    on = Terminal(argv, 120, 40, environment)
+    try:
+        settled(on)
+        on.hang_up()
+        assert on.ended() is not None
+        assert report(environment)["detached"] == 1
+    finally:
+        on.close()
+
+
+def test_a_resize_is_followed(start: Starter) -> None:
+    on = start("ended")
+    settled(on)
+    on.resize(80, 24)
+    assert on.wait_for(lambda: on.sees("7 event log") and not on.sees("─ 7 event log"))
+    on.resize(20, 5)
+    assert on.wait_for(lambda: on.sees("ended: killed"))
+    on.resize(120, 40)
+    assert on.wait_for(lambda: on.sees("─ 7 event log"))
+
+
+def test_nothing_is_sent_when_nothing_happens(start: Starter) -> None:
+    on = start("ended")
+    settled(on)
+    assert on.read(2.0) == b""
+
+
+@pytest.mark.parametrize(("scene", "budget"), [("still", 100), ("quiet", QUIET_BYTES_A_SECOND), ("busy", BUSY_BYTES_A_SECOND)])
+def test_what_a_job_costs_the_line(start: Starter, scene: str, budget: int) -> None:
+    on = start(scene)
+    settled(on)
+    on.read(1.0)  # the first numbers of a job widen some columns
+    seconds = 4
+    assert len(on.read(seconds)) <= budget * seconds
+
+
+def test_a_slow_line_is_drawn_on_less_often_and_told_so(start: Starter) -> None:
+    on = start("busy")
+    settled(on)
+    for turn in range(400):
+        if turn % 8 == 0:
+            on.write("t")  # another theme: a whole picture, more than the line takes until the next one
+        on.read_slowly(800, pause=0.05)
+        if on.sees("slow line"):
+            break
+    assert on.sees("slow line")
+
+
+def test_without_colours_there_are_none(start: Starter) -> None:
+    on = start("ended", NO_COLOR="1")
+    settled(on)
+    for sequence in re.findall(rb"\x1b\[([0-9;]*)m", on.data):
+        assert not set(sequence.split(b";")) & {
+            b"38",
+            b"48",
+            *(str(code).encode() for code in [*range(30, 38), *range(40, 48)]),
+        }
+
+
+def test_without_utf8_there_is_only_ascii(start: Starter) -> None:
+    on = start("ended", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    settled(on)
+    assert bytes(on.data).isascii()
+    assert b"\\u" not in on.data
+
+
+def test_over_ssh_it_draws_less_often_and_without_the_mouse(start: Starter) -> None:
+    on = start("ended", SSH_CONNECTION="192.0.2.1 1 192.0.2.2 22")
+    settled(on)
+    assert on.sees("2 Hz")
+    assert b"\x1b[?1003h" not in on.data
+
+
+def test_a_dumb_terminal_gets_a_sentence(start: Starter, environment: dict[str, str]) -> None:
+    on = start("ended", TERM="dumb")
+    assert on.ended() == 1
+    assert on.sees("--headless") and b"\x1b[?1049h" not in on.data
+    assert report(environment)["detached"] == 1
+
+
+def test_no_terminal_gets_a_sentence(environment: dict[str, str]) -> None:
+    argv = [sys.executable, "-m", "tests.support.monitor_program", "ended"]
+    done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 1
+    assert done.stderr == "tuimon: the monitor needs a terminal, and stdin is none; use --headless for a report\n"
+    assert done.stdout == ""
+
+
+def test_reasons_not_to_draw() -> None:
+    assert terminal.why_no_screen({"TERM": "xterm"}, Tty(), Tty()) is None
+    assert "TERM=dumb" in (terminal.why_no_screen({"TERM": "dumb"}, Tty(), Tty()) or "")
+    assert "stderr is none" in (terminal.why_no_screen({}, Tty(), io.StringIO()) or "")
+    closed = io.StringIO()
+    closed.close()
+    assert "stdin is none" in (terminal.why_no_screen({}, closed, Tty()) or "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "term", "encoding", "name"),
+    [
+        (False, "xterm-256color", "utf-8", "braille"),
+        (True, "xterm-256color", "utf-8", "ascii"),
+        (False, "xterm-256color", "ascii", "ascii"),
+        (False, "xterm-256color", "latin-1", "ascii"),
+        (False, "linux", "utf-8", "ascii"),
+    ],
+)
+def test_glyphs_are_what_the_terminal_can_show(wanted: bool, term: str, encoding: str, name: str) -> None:
+    stream = Tty()
+    stream.encoding = encoding  # type: ignore[misc]
+    assert terminal.choose_glyphs(wanted, {"TERM": term}, stream).name == name
+
+
+def test_the_backlog_of_the_writer_is_where_it_is_looked_for() -> None:
+    """A new Textual that moves its queue must fail here, not silently show old pictures on slow lines."""
+    from textual.drivers._writer_thread import WriterThread
+
+    writer = WriterThread(io.StringIO())
+    assert writer._queue.qsize() == 0
+
+    class App:
+        class _driver:
+            _writer_thread = writer
+
+    assert terminal.backlog(App()) == 0  # type: ignore[arg-type]
+    writer.write("x")
+    assert terminal.backlog(App()) == 1  # type: ignore[arg-type]
+    assert terminal.backlog(object()) == 0  # type: ignore[arg-type]

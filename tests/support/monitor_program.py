@@ -1,0 +1,112 @@
+"""The monitor on a made-up job that goes on in real time: for tests in a real terminal, and for measuring.
+
+    python -m tests.support.monitor_program SCENE [SECONDS]
+
+SCENE: "still" (nothing happens), "quiet" (two steps a second), "busy" (200 regions, 40 steps a second), "ended". After SECONDS
+it ends itself; its CPU time and the events it took in go to the file named by MONITOR_REPORT, if that is set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+
+from tests.support.fake_feed import MS, FakeFeed, S, Script, ended
+from tuimon import events as ev
+from tuimon.app import run_monitor
+
+
+class LiveFeed(FakeFeed):
+    """A job that goes on with the clock."""
+
+    def __init__(self, regions: int, steps_per_second: float) -> None:
+        super().__init__()
+        self._script = script = Script()
+        script.t = time.monotonic_ns()
+        script.attach()
+        script.add(ev.GpuUnavailable(script.t, "no NVIDIA driver on this machine (libnvidia-ml.so.1 not found)"))
+        self._numbers = []
+        for at in range(regions):
+            script.add(ev.FrameSeen(script.t, f"layer_{at}.forward", "/home/user/model.py", at + 10, (f"{at}/0",)))
+            if at % 10 == 0:
+                script.breaks(f"{at}/0", at + 12, f"reason {at}", f"kind {at % 7}")
+            self._numbers.append(script.instrument("forward", f"{at}/0", f"layer_{at}.forward", line=at + 10))
+            if at % 10 == 0:
+                self._numbers.append(script.instrument("resume", f"{at}/0", f"resume_{at}", line=at + 12))
+        self._optimizer = script.instrument("optimizer", None, "Adam.step")
+        self._roles = {event.instrument: event.role for event in script.events if isinstance(event, ev.InstrumentAdded)}
+        self._period = int(S / steps_per_second) if steps_per_second else 0
+        self._next = script.t
+        self._host_at = script.t
+        self._step = 0
+        self.taken = 0
+
+    def drain(self) -> list[ev.Event]:
+        """The steps that are due by now."""
+        script = self._script
+        now = time.monotonic_ns()
+        while self._period and self._next + self._period <= now:
+            self._one_step()
+        if now >= self._host_at and self._period:
+            self._host_at += S
+            script.t = now
+            script.host(90 + self._step % 9)
+            script.status(self._step * len(self._numbers), hook_s=self._step * 1e-5)
+        events, script.events = script.events, []
+        self.taken += sum(len(event.rows) if isinstance(event, ev.Samples) else 1 for event in events)
+        return events
+
+    def _one_step(self) -> None:
+        t, self._next = self._next, self._next + self._period
+        self._step += 1
+        room = self._period * 9 // 10 // max(1, len(self._numbers))
+        rows = []
+        for at, number in enumerate(self._numbers):
+            took = room * (50 + (at * 31 + self._step * 17) % 50) // 100
+            end = t + took
+            rows.append((number, 1, 0, end if self._roles[number] == "resume" else t, end))
+            t = end
+        rows.append((self._optimizer, 1, 0, self._next - MS, self._next))
+        self._script.add(ev.Samples(self._next, tuple(rows)))
+
+
+def main() -> int:
+    """Run the scene."""
+    scene = sys.argv[1]
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else None
+    feeds = {
+        "still": lambda: LiveFeed(4, 0),
+        "quiet": lambda: LiveFeed(4, 2),
+        "busy": lambda: LiveFeed(200, 40),
+        "ended": lambda: FakeFeed(ended()),
+    }
+    feed = feeds[scene]()
+    if seconds is not None:
+        import signal
+
+        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    began = time.monotonic()
+    cpu_began = time.process_time()
+    status = run_monitor(feed)
+    report = os.environ.get("MONITOR_REPORT")
+    if report:
+        with open(report, "w", encoding="utf-8") as file:
+            cpu = time.process_time() - cpu_began
+            json.dump(
+                {
+                    "cpu_s": cpu,
+                    "wall_s": time.monotonic() - began,
+                    "events": getattr(feed, "taken", 0),
+                    "detached": feed.detached,
+                    "status": status,
+                },
+                file,
+            )
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""The one table of what a person can do: it makes the key bindings, the footer, the help page and the command palette."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Scope = Literal["main", "page", "both"]
+"""On the main screen, on a page (details, help), or on both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to do. `call` is the name of the action method, with arguments where it has some."""
+
+    id: str
+    call: str
+    keys: tuple[str, ...]
+    shown: str
+    """The keys as a person writes them."""
+    label: str
+    """One or two words, for the footer and the palette."""
+    help: str
+    group: str
+    scope: Scope = "main"
+    footer: int | None = None
+    """Its rank in the footer: where there is no room, the highest goes first. None: not there."""
+    palette: bool = True
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action(
+        "quit",
+        "app.quit",
+        ("q", "ctrl+q", "ctrl+c"),
+        "q",
+        "quit",
+        "Detach and leave; the job runs on.",
+        "general",
+        footer=0,
+    ),
+    Action("help", "app.show_help", ("question_mark", "f1"), "?", "help", "This page.", "general", "both", footer=0),
+    Action(
+        "next",
+        "next_panel(1)",
+        ("tab",),
+        "tab",
+        "panel",
+        "The keys go to the next panel; shift+tab to the one before.",
+        "panels",
+        footer=3,
+    ),
+    Action(
+        "previous", "next_panel(-1)", ("shift+tab",), "shift+tab", "panel before", "The keys go to the panel before.", "panels"
+    ),
+    Action("back", "back", ("escape",), "esc", "back", "Out of the full screen; takes a filter away.", "panels"),
+    Action(
+        "details",
+        "details",
+        ("enter",),
+        "enter",
+        "details",
+        "All that is known of the selected row or the panel.",
+        "rows",
+        footer=2,
+    ),
+    Action(
+        "filter",
+        "filter",
+        ("slash",),
+        "/",
+        "filter",
+        "Show only the rows that hold a text; enter keeps it, esc takes it away.",
+        "rows",
+        footer=2,
+    ),
+    Action("sort", "sort", ("s",), "s", "sort", "The panel's next order.", "rows", footer=3),
+    Action("reverse", "reverse", ("r",), "r", "reverse", "The other way round.", "rows"),
+    Action(
+        "freeze",
+        "freeze",
+        ("space",),
+        "space",
+        "freeze",
+        "Stop the screen; the collecting goes on. Again: catch up.",
+        "general",
+        footer=1,
+    ),
+    Action("ceiling", "ceiling", ("c",), "c", "ceiling", "The roofline's next ceiling.", "panels", footer=5),
+    Action("theme", "app.theme", ("t",), "t", "theme", "The next theme.", "general", "both", footer=6),
+    Action(
+        "faster", "faster(1)", ("plus", "equals_sign"), "+", "faster", "Draw more often, up to ten times a second.", "general"
+    ),
+    Action("slower", "faster(-1)", ("minus",), "-", "slower", "Draw less often, down to once in two seconds.", "general"),
+    Action(
+        "palette",
+        "app.palette",
+        ("colon", "ctrl+p"),
+        ":",
+        "commands",
+        "Find a command by its name.",
+        "general",
+        "both",
+        palette=False,
+    ),
+    Action("down", "move(1)", ("j", "down"), "j", "down", "The next row.", "rows", "both", palette=False),
+    Action("up", "move(-1)", ("k", "up"), "k", "up", "The row before.", "rows", "both", palette=False),
+    Action("page_down", "page(1)", ("pagedown", "ctrl+d"), "pgdn", "page down", "A page on.", "rows", "both", palette=False),
+    Action("page_up", "page(-1)", ("pageup", "ctrl+u"), "pgup", "page up", "A page back.", "rows", "both", palette=False),
+    Action("first", "end(-1)", ("g", "home"), "g", "first", "The first row.", "rows", "both", palette=False),
+    Action(
+        "last",
+        "end(1)",
+        ("G", "end"),
+        "G",
+        "last",
+        "The last row; in the log: follow what is new.",
+        "rows",
+        "both",
+        palette=False,
+    ),
+    Action(
+        "leave",
+        "leave",
+        ("escape", "q", "enter"),
+        "esc",
+        "back",
+        "Back to the panels.",
+        "general",
+        "page",
+        footer=0,
+        palette=False,
+    ),
+    Action(
+        "quit_page",
+        "app.quit",
+        ("ctrl+q", "ctrl+c"),
+        "ctrl+c",
+        "quit",
+        "Detach and leave; the job runs on.",
+        "general",
+        "page",
+        palette=False,
+    ),
+)
+
+PANEL_KEYS = "123456789"
+
+
+def actions(scope: Scope) -> list[Action]:
+    """The actions of a scope, those of both included."""
+    return [action for action in ACTIONS if action.scope in (scope, "both")]

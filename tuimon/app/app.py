@@ -1,0 +1,296 @@
+"""The Textual app: wiring only. What is shown is drawn elsewhere; when it is drawn, the pump says."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from rich.style import Style
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+from textual.timer import Timer
+
+from tuimon.app import terminal
+from tuimon.app.actions import ACTIONS
+from tuimon.app.details import open_page
+from tuimon.app.feed import Feed
+from tuimon.app.looks import own_name, rich_style, textual_name, textual_theme
+from tuimon.app.panels import BY_ID, PANELS
+from tuimon.app.panels import help as help_page
+from tuimon.app.panels.target import Status
+from tuimon.app.pump import Pump
+from tuimon.app.scene import Panel, Scene
+from tuimon.app.screens.main import MainScreen
+from tuimon.app.screens.page import PageScreen
+from tuimon.app.still import still
+from tuimon.app.themes import Loaded, Look
+from tuimon.draw.glyphs import GlyphSet
+from tuimon.model import Model
+from tuimon.roofline.ceilings import Ceiling
+
+DETACH_S = 5.0
+"""How long the way out may wait for the job to be let go."""
+
+HELP_TITLE = "help"
+
+MESSAGE_S = 4.0
+"""How long a word to the person stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the monitor is to look and behave."""
+
+    glyphs: GlyphSet
+    themes: Loaded
+    theme: str
+    hertz: float
+    colour_off: bool = False
+    ceilings: tuple[Ceiling, ...] = ()
+    utc_offset_s: int | None = None
+    """Seconds east of Greenwich for times of day; None: this machine's zone."""
+    problems: tuple[str, ...] = ()
+    """Sentences to show at the start: files that could not be used."""
+
+
+class MonitorApp(App[None]):
+    """The monitor."""
+
+    CSS_PATH = "tuimon.tcss"
+    TITLE = "tuimon"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "f12"  # out of the way: ctrl+p and : are in the table of actions
+
+    def __init__(
+        self, feed: Feed, settings: Settings, clock: Callable[[], int] = time.monotonic_ns, watch_terminal: bool = True
+    ) -> None:
+        super().__init__()
+        self.feed = feed
+        self.settings = settings
+        self.main = MainScreen()
+        self.animation_level = "none"
+        self._clock = clock
+        self.pump = Pump(feed, self, settings.hertz, clock, watch_terminal)
+        self._timer: Timer | None = None
+        self._signals = terminal.Signals(self._leave_for_signal)
+        self._styles_of_roles: dict[tuple[str, str], Style] = {}
+        self._ceiling = 0
+        self._still: Scene | None = None
+        self._events_at_freeze = 0
+        self._message = ""
+        self._message_until = 0
+        self._leaving = False
+        self._detaching: threading.Thread | None = None
+        for theme in settings.themes.themes.values():
+            self.register_theme(textual_theme(theme))
+        self.theme = textual_name(settings.theme)
+
+    # ------------------------------------------------------------------------------------------ start
+
+    def get_default_screen(self) -> Screen[None]:
+        """The main screen is the bottom of the stack, so that nothing blank shows first."""
+        return self.main
+
+    def on_mount(self) -> None:
+        """Everything is in place: the signals, the timer, the first picture."""
+        if not self.is_headless:
+            self._signals.install()
+        self.title = self.feed.title
+        if self.settings.problems:
+            self.say("; ".join(self.settings.problems))
+        self.set_timer_interval(1 / self.settings.hertz)
+        self.pump.take()
+
+    def on_unmount(self) -> None:
+        """Signals as they were."""
+        if not self.is_headless:
+            self._signals.remove()
+
+    # ------------------------------------------------------------------------------------------ for the pump
+
+    def set_timer_interval(self, seconds: float) -> None:
+        """The one timer, at another pace."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_interval(seconds, self.pump.tick)
+
+    def backlog(self) -> int:
+        """Writes that the terminal has not taken yet."""
+        return terminal.backlog(self)
+
+    def terminal_gone(self) -> bool:
+        """Whether the terminal hung up."""
+        return not self.is_headless and terminal.terminal_gone()
+
+    def leave_gone_terminal(self) -> None:
+        """Nobody looks any more: the way out, as for a hang-up."""
+        self._leave(129)
+
+    def paint(self) -> None:
+        """Bring the screen that is on top up to date."""
+        screen = self.screen
+        if isinstance(screen, (MainScreen, PageScreen)):
+            screen.sync(self.scene(), self._status(), self._still_scene(), self._clock())
+
+    # ------------------------------------------------------------------------------------------ what is shown
+
+    def scene(self) -> Scene:
+        """What is known now."""
+        return self._scene(self.feed.model, self.pump.now_ns())
+
+    def panel_scene(self) -> Scene:
+        """What the panels show: what is known now, or was when the screen was frozen."""
+        return self._still_scene() or self.scene()
+
+    def _still_scene(self) -> Scene | None:
+        if self._still is None:
+            return None
+        return self._scene(self._still.model, self._still.now_ns)
+
+    def _scene(self, model: Model, now_ns: int) -> Scene:
+        offset = self.settings.utc_offset_s
+        return Scene(
+            model=model,
+            glyphs=self.settings.glyphs,
+            now_ns=now_ns,
+            ceilings=self.settings.ceilings,
+            ceiling=self._ceiling,
+            nvml_waiting_s=self.feed.nvml_waiting(),
+            utc_offset_s=offset if offset is not None else time.localtime().tm_gmtoff,
+        )
+
+    def _status(self) -> Status:
+        if self._message and self._clock() > self._message_until and not self._leaving:
+            self._message = ""
+        frozen = self.pump.events - self._events_at_freeze if self._still is not None else None
+        return Status(frozen, self.pump.hertz, self.pump.slow_link, self._message)
+
+    def say(self, message: str) -> None:
+        """A word to the person, at the bottom, for a few seconds."""
+        self._message = message
+        self._message_until = self._clock() + int(MESSAGE_S * 1e9)
+        if self.is_running and self.screen_stack:
+            self.paint()
+
+    def style_of(self, role: str) -> Style:
+        """How a role looks in the theme that is on."""
+        name = own_name(self.theme)
+        style = self._styles_of_roles.get((name, role))
+        if style is None:
+            theme = self.settings.themes.themes[name]
+            style = rich_style(theme.looks.get(role, Look()), theme.looks["text"])
+            self._styles_of_roles[(name, role)] = style
+        return style
+
+    # ------------------------------------------------------------------------------------------ what keys do
+
+    def freeze(self) -> None:
+        """Stop the screen, or let it catch up. The model takes everything in all the while."""
+        if self._still is None:
+            self._events_at_freeze = self.pump.events
+            self._still = self._scene(still(self.feed.model), self.pump.now_ns())
+        else:
+            self._still = None
+        self.paint()
+
+    def next_ceiling(self) -> None:
+        """Another ceiling for the roofline."""
+        if not self.settings.ceilings:
+            self.say("no ceiling is declared")
+            return
+        self._ceiling = (self._ceiling + 1) % len(self.settings.ceilings)
+        self.say(f"ceiling: {self.settings.ceilings[self._ceiling].name}")
+
+    def change_rate(self, step: int) -> None:
+        """Draw more or less often."""
+        self.say(f"drawing {self.pump.choose(step):g} times a second")
+
+    def open_details(self, panel: Panel, key: str | None) -> None:
+        """The page behind a row, or behind a panel that has none."""
+        page = open_page(panel.id, self.panel_scene(), key)
+        if page is None:
+            self.say("there is no row here yet")
+            return
+        self.push_screen(PageScreen(*page))
+
+    def action_show_help(self) -> None:
+        """The help page, for the panel that has the keys."""
+        if isinstance(self.screen, PageScreen) and self.screen.page_title == HELP_TITLE:
+            self.say("this is the help page; esc goes back")
+            return
+        panel = BY_ID[self.main.focus_id]
+        self.push_screen(PageScreen(HELP_TITLE, lambda scene, width: help_page.lines(panel, width)))
+
+    def action_theme(self) -> None:
+        """The next theme."""
+        if self.settings.colour_off:
+            self.say("colours are off (NO_COLOR or --no-color)")
+            return
+        names = list(self.settings.themes.themes)
+        self.use_theme(names[(names.index(own_name(self.theme)) + 1) % len(names)])
+
+    def use_theme(self, name: str) -> None:
+        """This theme."""
+        self.theme = textual_name(name)
+        self.say(f"theme: {name}")
+
+    def action_palette(self) -> None:
+        """Find a command by name."""
+        if self.settings.glyphs.name == "ascii":
+            self.say("the list of commands needs a UTF-8 terminal; ? shows every key")
+            return
+        self.action_command_palette()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The command palette: the table of actions, the panels, the themes."""
+        for action in ACTIONS:
+            if action.palette and action.scope != "page":
+                yield SystemCommand(f"{action.label} ({action.shown})", action.help, self._command(action.call))
+        for panel in PANELS:
+            title = f"panel {panel.number}: {panel.title}"
+            yield SystemCommand(title, "on the full screen, or back", self._command(f"zoom({panel.number})"))
+        if not self.settings.colour_off:
+            for name, theme in self.settings.themes.themes.items():
+                yield SystemCommand(f"theme: {name}", theme.title, lambda name=name: self.use_theme(name))
+
+    def _command(self, call: str) -> Callable[[], None]:
+        def run() -> None:
+            self.call_next(self.run_action, call, self.screen)
+
+        return run
+
+    # ------------------------------------------------------------------------------------------ the way out
+
+    async def action_quit(self) -> None:
+        """Let the job go, then leave; a second time: leave without waiting."""
+        self._leave(0)
+
+    def _leave_for_signal(self, number: int) -> None:
+        self._leave(128 + number)
+
+    def _leave(self, return_code: int) -> None:
+        if self._leaving:
+            self.exit(return_code=return_code)
+            return
+        self._leaving = True
+        self.say("detaching from the job; it runs on" if self.feed.model.target.ended is None else "leaving")
+        self.run_worker(self._detach_and_exit(return_code), exclusive=True, exit_on_error=False)
+
+    async def _detach_and_exit(self, return_code: int) -> None:
+        if not await asyncio.to_thread(self.let_go):
+            return_code = return_code or 1
+        self.exit(return_code=return_code)
+
+    def let_go(self) -> bool:
+        """Detach from the job, once, however the monitor ends. Gives whether that is done.
+
+        It talks to the job and may block, so it has a thread of its own: a job that does not answer must not keep us.
+        """
+        if self._detaching is None:
+            self._detaching = threading.Thread(target=self.feed.detach, name="tuimon-detach", daemon=True)
+            self._detaching.start()
+        self._detaching.join(DETACH_S)
+        return not self._detaching.is_alive()

@@ -1,0 +1,77 @@
+"""Pages of details: what `enter` shows. Pure text as well; only the source excerpt is read from a file, when a page opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tuimon.app.details import boundary, overview, recompile, region
+from tuimon.app.details.source import Excerpt, read_excerpt
+from tuimon.app.panels import log, recompiles
+from tuimon.app.scene import PanelView, Scene
+from tuimon.draw.text import Line
+
+Page = tuple[str, Callable[[Scene, int], list[Line]]]
+"""(title, from a scene and a width to lines)."""
+
+GONE: list[Line] = [[("  it is no longer known", "note")]]
+
+
+def open_page(panel_id: str, scene: Scene, key: str | None) -> Page | None:
+    """The details of the panel's row of that key, or of a panel without rows; None where there is nothing."""
+    if panel_id == "now":
+        return "steps, target and compilations", overview.now
+    if panel_id == "surroundings":
+        return "GPU and host", overview.machine
+    if panel_id == "roofline":
+        return "ceilings", overview.ceilings
+    if key is None:
+        return None
+    if panel_id == "boundaries":
+        return _boundary(scene, key)
+    if panel_id == "recompiles":
+        return _recompile(scene, key)
+    if panel_id == "regions":
+        return _region(scene, key)
+    if panel_id == "log":
+        return _log(scene, key)
+    return None
+
+
+def _boundary(scene: Scene, key: str) -> Page | None:
+    known = scene.model.boundaries.get(key)
+    if known is None:
+        return None
+    excerpt = read_excerpt(known.user_file or known.file, known.user_line or known.line)
+
+    def lines(scene: Scene, width: int) -> list[Line]:
+        found = scene.model.boundaries.get(key)
+        return boundary.lines(scene, found, excerpt, width) if found else GONE
+
+    return boundary.title(known), lines
+
+
+def _recompile(scene: Scene, key: str) -> Page | None:
+    known = next((one for one in scene.model.recompiles if recompiles.key(one) == key), None)
+    if known is None:
+        return None
+    return recompile.title(known), lambda scene, width: recompile.lines(scene, known, width)
+
+
+def _region(scene: Scene, key: str) -> Page | None:
+    known = scene.model.regions.get(key)
+    if known is None:
+        return None
+    excerpt = read_excerpt(known.file, known.line) if known.file else Excerpt()
+
+    def lines(scene: Scene, width: int) -> list[Line]:
+        found = scene.model.regions.get(key)
+        return region.lines(scene, found, excerpt, width) if found else GONE
+
+    return region.title(known), lines
+
+
+def _log(scene: Scene, key: str) -> Page | None:
+    known = next((line for at, line in log.lines_of(scene, PanelView()) if str(at) == key), None)
+    if known is None:
+        return None
+    return "event", lambda scene, width: overview.log_line(scene, known, log.time_of(scene, known), width)

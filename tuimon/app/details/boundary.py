@@ -1,0 +1,65 @@
+"""All that is known of one boundary."""
+
+from __future__ import annotations
+
+from tuimon.app.details.page import fact, heading, populations, prose
+from tuimon.app.details.source import Excerpt, excerpt_lines
+from tuimon.app.panels.boundaries import crossings_per_step, kind, share_of_step, tag
+from tuimon.app.scene import Scene
+from tuimon.draw import format as fmt
+from tuimon.draw.text import Line, clean
+from tuimon.model.parts import Boundary
+
+
+def title(boundary: Boundary) -> str:
+    """The page's name."""
+    return f"boundary at {boundary.user_file or boundary.file}:{boundary.user_line or boundary.line}"
+
+
+def lines(scene: Scene, boundary: Boundary, excerpt: Excerpt, width: int) -> list[Line]:
+    """The page: why, where, what it costs, and what Dynamo suggests."""
+    out: list[Line] = [*prose(kind(boundary), width, "break")]
+    label = tag(boundary)
+    if label:
+        out += prose(f"({label})", width, "note")
+    out += _cost(scene, boundary, width)
+    out += heading("where")
+    user_line = boundary.user_line or boundary.line
+    out += fact("line", f"{boundary.user_file or boundary.file}:{user_line}", width, "place")
+    if (boundary.file, boundary.line) != (boundary.user_file, boundary.user_line):
+        out += fact("code", f"{boundary.file}:{boundary.line} (a library's; the line above called it)", width)
+    out += fact("function", boundary.function, width, "frame")
+    out += excerpt_lines(scene, excerpt, user_line, width)
+    out += heading("why")
+    out += fact("reason", boundary.reason or "not known: Dynamo keeps none for it", width)
+    if boundary.gb_id:
+        out += fact("graph break id", boundary.gb_id, width)
+    if boundary.explanation:
+        out += [[("  explanation", "label")], *prose(boundary.explanation, width, indent=4)]
+    for hint in dict.fromkeys(boundary.hints):  # Dynamo repeats some
+        out += prose(f"{scene.glyphs.bullet} {hint}", width, indent=4)
+    if boundary.stack:
+        out += heading("the program's stack at the break, outermost first")
+        for file, line, function in boundary.stack:
+            out += prose(f"{clean(function)}  {file}:{line}", width, "source")
+    return out
+
+
+def _cost(scene: Scene, boundary: Boundary, width: int) -> list[Line]:
+    out = heading("what it costs")
+    if boundary.skipped_frame and boundary.crossings is None:
+        out += prose(
+            "No graph could go on after this break: the whole frame runs in eager, so there is nothing to time.", width
+        )
+    else:
+        out += fact("crossings", fmt.count(boundary.crossings), width)
+        out += fact("in a steady step", fmt.per_step(crossings_per_step(scene, boundary)), width)
+        out += fact("share of its time", fmt.percent(share_of_step(scene, boundary)), width)
+        out += populations(scene, [("host, a crossing", "", boundary.host)], width)
+        out += fact("device sync", "not looked at", width)
+    out += fact(
+        "decisions", f"{boundary.breaks} at compile time{', before the attach' if boundary.before_attach else ''}", width
+    )
+    if boundary.accepted is not None:
+        out += fact("accepted", boundary.accepted or "without a note", width)
+    return out

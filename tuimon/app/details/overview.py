@@ -1,0 +1,139 @@
+"""Pages behind the panels without rows: steps and compilations, the machine, the ceilings; and one line of the log."""
+
+from __future__ import annotations
+
+from tuimon.app.details.page import fact, heading, populations, prose
+from tuimon.app.panels.pace import step_rate
+from tuimon.app.panels.roofline import ceiling_text
+from tuimon.app.scene import Scene
+from tuimon.draw import format as fmt
+from tuimon.draw.names import frame_name
+from tuimon.draw.text import Line, pad
+from tuimon.events import GpuSampled
+from tuimon.model.parts import LogLine
+from tuimon.roofline.points import RULE
+
+SHOWN_COMPILATIONS = 40
+SHOWN_STEPS = 12
+
+
+def now(scene: Scene, width: int) -> list[Line]:
+    """Steps, what is watched and how, and the latest compilations."""
+    model = scene.model
+    target, steps, coverage = model.target, model.steps, model.coverage
+    out = heading("steps")
+    out += fact("from", steps.source or "none seen yet", width)
+    out += fact("since the attach", fmt.count(steps.n), width)
+    out += fact("before the attach", fmt.count(steps.before_attach), width)
+    out += fact("rate", fmt.rate(step_rate(model)), width)
+    out += populations(scene, [("all steps", "those with a compilation too", steps.durations)], width)
+    longest = sorted(steps.recent, key=lambda step: -step[1])[:SHOWN_STEPS]
+    if longest:
+        out += heading(f"the longest of the last {len(steps.recent)}")
+        for index, took, compiled in longest:
+            out += fact(f"step {index}", fmt.duration(took / 1e9) + (", with a compilation in it" if compiled else ""), width)
+    out += heading("what is watched")
+    out += fact("command", target.command, width)
+    out += fact("pid", str(target.pid) if target.pid is not None else fmt.UNKNOWN, width)
+    out += fact("how", target.how, width)
+    out += fact("torch, python", f"{target.torch or 'not imported'}, {target.python or fmt.UNKNOWN}", width)
+    out += fact("devices", ", ".join(target.devices) or "none told", width)
+    for name, value in target.options:
+        out += fact(name, value, width)
+    if target.ended is not None:
+        out += fact("ended", target.ended_detail or target.ended, width, "ended")
+    out += heading("what watching costs, and what it cannot see")
+    out += fact("time in the hook", fmt.duration(coverage.hook_s), width)
+    out += fact("samples", fmt.count(coverage.samples), width)
+    out += fact("dropped", fmt.count(coverage.dropped), width, "warn" if coverage.dropped else "number")
+    for name, state in sorted(coverage.instruments.items()):
+        out += fact(name, state, width, "number" if state == "on" else "warn")
+    for what, why in sorted(coverage.not_available.items()):
+        out += fact(what, f"not available: {why}", width, "note")
+    return out + _compilations(scene, width)
+
+
+def _compilations(scene: Scene, width: int) -> list[Line]:
+    latest = list(reversed(scene.model.compilations[-SHOWN_COMPILATIONS:]))
+    out = heading(f"the latest compilations ({len(scene.model.compilations)} known)")
+    for one in latest:
+        name = frame_name(one.function, one.file, one.line, max(10, width - 46), scene.glyphs.ellipsis)
+        cost = "refused" if one.refused else fmt.duration(one.total_s)
+        when = "before" if one.before_attach else (f"step {one.step}" if one.step is not None else "")
+        out.append(
+            [
+                (f"  {cost:>8}  ", "number"),
+                (f"{'[' + one.compile_id + ']':<9}", "dim"),
+                (f"{one.why:<10}", "compile"),
+                (f"{when:<12}", "dim"),
+                (name, "frame"),
+            ]
+        )
+    return out
+
+
+def machine(scene: Scene, width: int) -> list[Line]:
+    """Every value of the GPUs and the host, with the reason where one is missing."""
+    surroundings = scene.model.surroundings
+    out: list[Line] = []
+    for index in sorted(surroundings.gpus):
+        out += _gpu(surroundings.gpus[index], width)
+    if not surroundings.gpus:
+        out += prose(f"no GPU: {surroundings.gpu_why_not or 'no reading yet'}", width, "note")
+    host = surroundings.host
+    out += heading("host")
+    if host is None:
+        return out + prose("no reading yet", width, "note")
+    cores = f"{host.cpu_percent / 100:.2f} cores" if host.cpu_percent is not None else fmt.UNKNOWN
+    out += fact("the job's cpu", cores, width)
+    out += fact("resident memory", fmt.size(host.rss_bytes), width)
+    out += fact("threads", fmt.count(host.threads), width)
+    out += fact("ready but not run", f"{fmt.duration(host.run_queue_wait_s)}, all threads since it began", width)
+    out += fact("major page faults", fmt.count(host.major_faults), width)
+    out += fact("read, written", f"{fmt.size(host.read_bytes)}, {fmt.size(host.written_bytes)}", width)
+    out += fact("host cpu", f"{host.host_cpu_percent:.0f}%" if host.host_cpu_percent is not None else fmt.UNKNOWN, width)
+    memory = f"{fmt.size(host.host_memory_used_bytes)} of {fmt.size(host.host_memory_total_bytes)}"
+    return out + fact("host memory", memory, width)
+
+
+def _gpu(gpu: GpuSampled, width: int) -> list[Line]:
+    def number(value: float | None, unit: str) -> str:
+        return f"{value:.0f} {unit}" if value is not None else fmt.UNKNOWN
+
+    out = heading(f"GPU {gpu.index}: {gpu.name}")
+    out += fact("utilization", number(gpu.utilization, "% of the last period with some kernel resident"), width)
+    out += fact("memory", f"{fmt.size(gpu.memory_used_bytes)} of {fmt.size(gpu.memory_total_bytes)}", width)
+    out += fact("of that, the job's", fmt.size(gpu.process_memory_bytes), width)
+    out += fact("power", f"{number(gpu.power_w, 'W')} of {number(gpu.power_limit_w, 'W')}", width)
+    out += fact("temperature", number(gpu.temperature_c, "C"), width)
+    out += fact("SM clock", f"{number(gpu.sm_clock_mhz, 'MHz')} of {number(gpu.sm_clock_max_mhz, 'MHz')}", width)
+    out += fact("memory clock", number(gpu.memory_clock_mhz, "MHz"), width)
+    out += fact("throttled", ", ".join(gpu.throttle) or "no", width, "warn" if gpu.throttle else "number")
+    for what, why in gpu.missing:
+        out += fact(what, f"not available: {why}", width, "note")
+    return out
+
+
+def ceilings(scene: Scene, width: int) -> list[Line]:
+    """All ceilings, the selected one marked."""
+    out = prose(RULE, width, "note")
+    out += heading("ceilings (c selects the next)")
+    for at, ceiling in enumerate(scene.ceilings):
+        chosen = at == scene.ceiling % len(scene.ceilings)
+        role = "roof-selected" if chosen else "text"
+        out.append([(f"  {scene.glyphs.right if chosen else ' '} ", role), (pad(ceiling.name, 30), role)])
+        out += fact("  peak", fmt.si(ceiling.peak_flops, "FLOP/s"), width)
+        out += fact("  bandwidth", f"{fmt.si(ceiling.bandwidth_bytes_s, 'B/s')} at {ceiling.boundary}", width)
+        out += fact("  ridge", f"{ceiling.ridge:.4g} FLOP/byte", width)
+        source = f"{ceiling.how}: {ceiling.source}" if ceiling.source else str(ceiling.how)
+        out += fact("  how", source, width, "note")
+    if not scene.ceilings:
+        out += prose("none", width, "note")
+    else:
+        out[0:0] = prose(ceiling_text(scene), width, "roof-selected")
+    return out
+
+
+def log_line(scene: Scene, line: LogLine, time: str, width: int) -> list[Line]:
+    """One line of the log in full."""
+    return [*fact("time", time, width), *fact("kind", line.kind, width), [], *prose(line.text, width)]

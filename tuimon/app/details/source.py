@@ -1,0 +1,66 @@
+"""A source line with its surroundings, read from the file as it is now, if it can be read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+
+from tuimon.app.scene import Scene
+from tuimon.draw.text import Line, clean, cut
+
+MOST_BYTES = 4 << 20
+AROUND = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a file around one of them."""
+
+    lines: tuple[tuple[int, str], ...] = ()
+    why_not: str = ""
+    """Why there are no lines."""
+    modified_s: float | None = None
+    """Unix time of the file's last change."""
+
+
+def read_excerpt(file: str, line: int) -> Excerpt:
+    """The lines around `line` (from 1 on). Reads regular files only, so that no pipe or device can hold the monitor up."""
+    if not file or file.startswith("<"):
+        return Excerpt(why_not="the code has no file")
+    try:
+        # NONBLOCK: a path that is a pipe by now must not hang the open itself
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        return Excerpt(why_not=f"{file} cannot be read here: {getattr(error, 'strerror', None) or error}")
+    try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            return Excerpt(why_not=f"{file} is not a regular file")
+        data = os.read(handle, MOST_BYTES)
+    except OSError as error:
+        return Excerpt(why_not=f"{file} cannot be read here: {error.strerror or error}")
+    finally:
+        os.close(handle)
+    text = data.decode("utf-8", errors="replace").split("\n")
+    if not 1 <= line <= len(text):
+        return Excerpt(why_not=f"{file} has no line {line} now", modified_s=facts.st_mtime)
+    first = max(1, line - AROUND)
+    last = min(len(text), line + AROUND)
+    return Excerpt(tuple((at, text[at - 1]) for at in range(first, last + 1)), modified_s=facts.st_mtime)
+
+
+def excerpt_lines(scene: Scene, excerpt: Excerpt, line: int, width: int) -> list[Line]:
+    """The excerpt as lines, the one in question marked; a file that changed since the attach is said to have."""
+    if not excerpt.lines:
+        return [[("  " + clean(excerpt.why_not), "note")]]
+    out: list[Line] = []
+    for number, text in excerpt.lines:
+        here = number == line
+        mark = scene.glyphs.right if here else " "
+        body = cut(clean(text.replace("\t", "    ")), max(1, width - 10), scene.glyphs.ellipsis)
+        out.append([(f"  {mark} {number:>5} ", "source-here" if here else "dim"), (body, "source-here" if here else "source")])
+    attached = scene.model.target.attached_wall_s
+    if attached is not None and excerpt.modified_s is not None and excerpt.modified_s > attached:
+        out.append([("  the file has changed since the attach: the lines may not be those that run", "warn")])
+    return out

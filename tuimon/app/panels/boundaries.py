@@ -1,0 +1,148 @@
+"""Boundaries and graph breaks: what each costs as it is crossed, not how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tuimon.app.panels import tabular
+from tuimon.app.panels.frame import PanelLines, plural, why_missing
+from tuimon.app.panels.tabular import Sort, Table
+from tuimon.app.scene import Panel, PanelView, Scene
+from tuimon.draw import format as fmt
+from tuimon.draw.names import place
+from tuimon.draw.table import Cells, Column
+from tuimon.draw.text import clean, cut
+from tuimon.model.parts import Boundary
+
+
+def share_of_step(scene: Scene, boundary: Boundary) -> float | None:
+    """Part of the steady steps' time (0 to 1) that crossings take; None where no steady step has ended."""
+    steps = scene.model.steps
+    if steps.steady_ns <= 0 or boundary.crossings is None:
+        return None
+    return boundary.share.ns / steps.steady_ns
+
+
+def crossings_per_step(scene: Scene, boundary: Boundary) -> float | None:
+    """How often a steady step crosses it; None where that is not known."""
+    steps = scene.model.steps
+    if steps.steady_n <= 0 or boundary.crossings is None:
+        return None
+    return boundary.share.count / steps.steady_n
+
+
+def tag(boundary: Boundary) -> str:
+    """What to say of it before its reason; "" for an ordinary one."""
+    if boundary.accepted is not None:
+        return "accepted"
+    if boundary.requested:
+        return "asked for"
+    if boundary.skipped_frame:
+        return "whole frame in eager"
+    if boundary.before_attach:
+        return "before attach"
+    return ""
+
+
+def kind(boundary: Boundary) -> str:
+    """Dynamo's name of the reason, or that there is none."""
+    return clean(boundary.kind or boundary.reason) or "reason not known"
+
+
+def _cells(scene: Scene, boundary: Boundary) -> Cells:
+    summary = boundary.host.summary
+    ellipsis = scene.glyphs.ellipsis
+    label = tag(boundary)
+    share = share_of_step(scene, boundary)
+    total = boundary.host.total_ns / 1e9 if boundary.host.n else None
+    return {
+        "share": (fmt.percent(share), "strong" if share is not None and share >= 0.05 else "number"),
+        "per_step": (fmt.per_step(crossings_per_step(scene, boundary)), "number"),
+        "crossings": (fmt.count(boundary.crossings), "number"),
+        "median": (fmt.duration(summary.median), "number"),
+        "spread": (fmt.spread(summary.p10, summary.p90), "number"),
+        "total": (fmt.duration(total), "number"),
+        "place": lambda width: (place(boundary.user_file or boundary.file, _line(boundary), width, ellipsis), "place"),
+        "why": lambda width: (cut(f"{label}: {kind(boundary)}" if label else kind(boundary), width, ellipsis), "break"),
+    }
+
+
+def _line(boundary: Boundary) -> int:
+    return boundary.user_line or boundary.line
+
+
+def _cost(scene: Scene, boundary: Boundary) -> tuple[float, int, int]:
+    return (share_of_step(scene, boundary) or 0.0, boundary.host.total_ns, boundary.crossings or 0)
+
+
+def _note(scene: Scene, rows: Sequence[Boundary], width: int) -> str:
+    return f"{plural(len(rows), 'place')}; host time, median [p10-p90]"
+
+
+def _empty(scene: Scene) -> str:
+    model = scene.model
+    missing = why_missing(scene, "boundaries")
+    if missing:
+        return f"not available: {clean(missing)}"
+    if model.frames:
+        return f"no graph break so far: Dynamo has traced {plural(len(model.frames), 'frame')} whole"
+    return "no graph break so far: Dynamo has not compiled anything that was seen"
+
+
+TABLE: Table[Boundary] = Table(
+    number=2,
+    title="boundaries and graph breaks",
+    rows=lambda scene: list(scene.model.boundaries.values()),
+    key=lambda boundary: boundary.key,
+    text=lambda boundary: (
+        f"{boundary.user_file}:{boundary.user_line} {boundary.function} {boundary.kind} {boundary.reason} {tag(boundary)}"
+    ),
+    sorts=(
+        Sort("cost", "share", _cost),
+        Sort("crossings", "crossings", lambda scene, boundary: boundary.crossings or 0),
+        Sort("median", "median", lambda scene, boundary: boundary.host.summary.median or 0.0),
+        Sort("place", "place", lambda scene, boundary: (boundary.user_file, boundary.user_line), descending=False),
+    ),
+    columns=(
+        Column("share", "share", 6, right=True),
+        Column("per_step", "/step", 5, right=True, rank=2),
+        Column("crossings", "crossed", 8, right=True, rank=5),
+        Column("median", "median", 7, right=True),
+        Column("spread", "[p10-p90]", 14, right=True, rank=4),
+        Column("total", "total", 7, right=True, rank=6),
+        Column("place", "place", 12, flex=2, most=36, snug=True),
+        Column("why", "reason", 22, flex=3, rank=1),
+    ),
+    cells=_cells,
+    note=_note,
+    empty=_empty,
+    quiet=lambda boundary: boundary.accepted is not None,
+)
+
+
+def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
+    return tabular.draw(TABLE, scene, view, width, height, focused)
+
+
+def _keys(scene: Scene, view: PanelView) -> list[str]:
+    return tabular.keys(TABLE, scene, view)
+
+
+PANEL = Panel(
+    number=2,
+    id="boundaries",
+    title="boundaries and graph breaks",
+    sections=("boundaries", "frames", "steps"),
+    draw=_draw,
+    keys=_keys,
+    sorts=tuple(sort.name for sort in TABLE.sorts),
+    filterable=True,
+    rows=lambda scene: len(scene.model.boundaries),
+    help=(
+        "A graph break is a decision of Dynamo to stop a graph at a line; the boundary is the stretch of ordinary Python that "
+        "it leaves, as the job crosses it. share: its part of the time of steady steps (steps without a compilation). "
+        "/step and crossed: how often. median and [p10-p90]: host time of one crossing, regions of callees taken off; on a GPU "
+        "that time may hide behind queued work. A break costs what its crossings cost, and no more. "
+        '"asked for": the program requested it. "whole frame in eager": no graph could go on, so nothing is timed.'
+    ),
+)

@@ -1,0 +1,76 @@
+"""What all panels have in common: the title line, and how their lines are brought to their size."""
+
+from __future__ import annotations
+
+from tuimon.app.scene import Scene
+from tuimon.draw.glyphs import GlyphSet
+from tuimon.draw.text import Line, ascii_only, cells, clean, cut, exactly, line_cells
+
+PanelLines = list[Line]
+
+
+def title_line(number: int, title: str, note: str | Line, width: int, focused: bool, glyphs: GlyphSet) -> Line:
+    """`- 2 boundaries and graph breaks - 4 places --------`: a rule with a name on it; a focused panel has a mark as well.
+
+    `note` is a remark beside the name, or runs with roles of their own where a panel has no room for a line of them.
+    """
+    mark = glyphs.right if focused else glyphs.horizontal
+    role = "title-focus" if focused else "title"
+    line: Line = [(mark, role), (f" {number} ", role), (title, role), (" ", "rule")]
+    room = width - line_cells(line)
+    if note and room > 6:
+        runs: Line = [(cut(note, room - 3, glyphs.ellipsis), "note")] if isinstance(note, str) else note
+        runs = exactly(runs, min(room - 3, line_cells(runs)))
+        line += [(f"{glyphs.separator} ", "rule"), *runs, (" ", "rule")]
+    rest = width - line_cells(line)
+    if rest > 0:
+        line.append((glyphs.horizontal * rest, "rule"))
+    return exactly(line, width, "rule")
+
+
+def fitted(lines: PanelLines, width: int, height: int, glyphs: GlyphSet) -> PanelLines:
+    """Exactly `height` lines of exactly `width` cells, in characters that the terminal has."""
+    out = [exactly(line, width) for line in lines[:height]]
+    while len(out) < height:
+        out.append([(" " * width, "text")] if width > 0 else [])
+    if glyphs.name == "ascii":
+        out = [[(ascii_only(text), role) for text, role in line] for line in out]
+    return out
+
+
+def sentence(text: str, width: int, height: int, role: str = "note") -> PanelLines:
+    """A sentence in a panel that has nothing to show, broken between words."""
+    from tuimon.draw.text import wrap
+
+    return [[(" ", "text"), (part, role)] for part in wrap(text, max(1, width - 2))[: max(0, height)]]
+
+
+def filter_note(shown: int, total: int, text: str) -> str:
+    """What a filter hides."""
+    return f"filter {clean(text)!r}: {shown} of {total}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 frame`, `2 frames`."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def why_missing(scene: Scene, what: str) -> str | None:
+    """Why something cannot be told of this target, if a source said so."""
+    return scene.model.coverage.not_available.get(what)
+
+
+def labelled(label: str, value: str, role: str = "number") -> Line:
+    """A quiet label and its value."""
+    return [(label + " ", "label"), (value, role)]
+
+
+def bar(share: float | None, width: int, glyphs: GlyphSet) -> str:
+    """A share of 0 to 1 as a horizontal bar; empty where it is not known."""
+    if share is None or width <= 0:
+        return " " * max(0, width)
+    steps = len(glyphs.bar)
+    filled = round(min(1.0, max(0.0, share)) * width * steps)
+    full, part = divmod(filled, steps)
+    text = glyphs.bar[-1] * full + (glyphs.bar[part - 1] if part else "")
+    return text + glyphs.bar_empty * (width - cells(text))

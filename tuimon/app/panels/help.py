@@ -1,0 +1,53 @@
+"""The help page: the panel that has the keys, all keys, and what the words mean."""
+
+from __future__ import annotations
+
+from tuimon.app.actions import ACTIONS
+from tuimon.app.details.page import heading, prose
+from tuimon.app.panels import PANELS
+from tuimon.app.scene import Panel
+from tuimon.draw.text import Line, pad
+from tuimon.model.statistics import RULE
+
+WORDS = (
+    ("frame", "a Python code object that Dynamo compiled, shown as: function file:line"),
+    ("[2/1]", "Dynamo's own id of a compilation: frame 2, its compilation 1"),
+    ("region", "one compiled graph as it is called at run time, forward or backward"),
+    ("graph break", "Dynamo's decision, while compiling, to stop a graph at a line"),
+    ("boundary", "the eager stretch that a graph break leaves between two regions, as it is crossed"),
+    ("recompile", "a further compilation of a frame that has one, because a guard failed"),
+    ("steady step", "a step without a compilation in it; shares are of the time of those"),
+    ("-", "not known; never the same as 0"),
+)
+
+
+def lines(panel: Panel | None, width: int) -> list[Line]:
+    """The page, for the panel that has the keys."""
+    out: list[Line] = []
+    if panel is not None:
+        out += [[(f"{panel.number} {panel.title}", "title-focus")], *prose(panel.help, width)]
+        if panel.sorts:
+            out += prose(f"orders (s): {', '.join(panel.sorts)}", width, "note")
+    shown = [action for action in ACTIONS if action.scope != "page"]
+    for group in dict.fromkeys(action.group for action in shown):
+        out += heading(f"keys: {group}")
+        if group == "panels":
+            out += _entry("1-7", "A panel on the full screen; the same key or esc: back.", width)
+        for action in shown:
+            if action.group == group:
+                out += _entry(action.shown, action.help, width)
+    out += heading("panels")
+    for other in PANELS:
+        out += _entry(str(other.number), other.title, width)
+    out += heading("words")
+    for word, meaning in WORDS:
+        out += _entry(word, meaning, width)
+    out += heading("how numbers are made")
+    out += prose(f"{RULE}. Times are of the host: what the job's own thread waited for, not what a device did.", width)
+    return out
+
+
+def _entry(key: str, meaning: str, width: int) -> list[Line]:
+    lines = prose(meaning, width - 15, "text", indent=0)
+    first: Line = [("  ", "text"), (pad(key, 13), "key"), *lines[0]]
+    return [first, *([("  " + " " * 13, "text"), *line] for line in lines[1:])]

@@ -1,0 +1,26 @@
+"""The line at the bottom: keys and what they do, or a word to the person."""
+
+from __future__ import annotations
+
+from tuimon.app.actions import Scope, actions
+from tuimon.app.panels.frame import PanelLines
+from tuimon.draw.glyphs import GlyphSet
+from tuimon.draw.text import Line, clean, cut, fill
+
+
+def draw(scope: Scope, message: str, hidden: list[tuple[int, str]], width: int, glyphs: GlyphSet) -> PanelLines:
+    """The footer. `hidden`: (number, title) of panels for which this terminal has no room; they are a key away."""
+    if width <= 0:
+        return []
+    if message:
+        return [[(" ", "text"), (cut(clean(message), max(1, width - 2), glyphs.ellipsis), "warn")]]
+    parts: list[tuple[int, Line]] = []
+    # what belongs to this kind of screen comes before what works everywhere
+    for action in sorted(actions(scope), key=lambda action: action.scope == "both" and scope == "page"):
+        if action.footer is not None:
+            parts.append((action.footer, [(action.shown, "key"), (" " + action.label, "key-label")]))
+    if scope == "main":
+        parts.insert(2, (4, [("1-7", "key"), (" full", "key-label")]))
+        for number, title in hidden:
+            parts.append((2, [(str(number), "key"), (f" {title}", "key-label")]))
+    return [[(" ", "text"), *fill(parts, width - 2)]]

@@ -1,0 +1,87 @@
+"""The event log: what happened, newest at the bottom; it follows until someone moves up."""
+
+from __future__ import annotations
+
+from tuimon.app.panels.frame import PanelLines, filter_note, sentence, title_line
+from tuimon.app.scene import Panel, PanelView, Scene
+from tuimon.draw import format as fmt
+from tuimon.draw.table import window
+from tuimon.draw.text import Line, clean, cut
+from tuimon.model.parts import LogLine
+
+KIND_CELLS = 9
+_ROLES = {"break": "break", "recompile": "recompile", "limit": "bad", "compile": "compile", "target": "strong", "job": "dim"}
+
+
+def lines_of(scene: Scene, view: PanelView) -> list[tuple[int, LogLine]]:
+    """(running number, line) of what the filter lets through, oldest first."""
+    model = scene.model
+    first = model.logged - len(model.log)
+    numbered = list(enumerate(model.log, first))
+    wanted = view.filter.casefold()
+    if wanted:
+        numbered = [(at, line) for at, line in numbered if wanted in f"{line.kind} {line.text}".casefold()]
+    return numbered
+
+
+def time_of(scene: Scene, line: LogLine) -> str:
+    """The time of day of a log line, in this machine's zone."""
+    offset = scene.model.wall_offset_s
+    return fmt.clock(line.t_ns / 1e9 + offset if offset is not None else None, scene.utc_offset_s)
+
+
+def _keys(scene: Scene, view: PanelView) -> list[str]:
+    return [str(at) for at, _ in lines_of(scene, view)]
+
+
+def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
+    if height <= 0 or width <= 0:
+        return []
+    rows = lines_of(scene, view)
+    glyphs = scene.glyphs
+    room = height - 1
+    view.page = max(1, room)
+    at = _position(view, [str(number) for number, _ in rows])
+    view.top = window(len(rows), at, view.top, room) if rows else 0
+    notes = []
+    if view.filter:
+        notes.append(filter_note(len(rows), len(scene.model.log), view.filter))
+    if not view.follow and rows and at < len(rows) - 1:
+        notes.append(f"{len(rows) - 1 - at} newer below, G goes there")
+    lines = [title_line(7, "event log", "; ".join(notes), width, focused, glyphs)]
+    if not rows:
+        return lines + sentence("nothing has happened yet", width, room)
+    for offset, (_, line) in enumerate(rows[view.top : view.top + room]):
+        chosen = focused and not view.follow and view.top + offset == at
+        role = _ROLES.get(line.kind, "text")
+        text = clean(line.text)
+        runs: Line = [
+            (glyphs.right if chosen else " ", "selected" if chosen else "text"),
+            (time_of(scene, line) + " ", "dim"),
+            (f"{cut(clean(line.kind), KIND_CELLS, glyphs.ellipsis):<{KIND_CELLS}} ", role),
+            (cut(text, max(1, width - 11 - KIND_CELLS), glyphs.ellipsis), "text" if line.kind != "job" else "dim"),
+        ]
+        lines.append([(text, "selected") for text, _ in runs] if chosen else runs)
+    return lines
+
+
+def _position(view: PanelView, ordered: list[str]) -> int:
+    last = len(ordered) - 1
+    if view.follow or view.cursor is None or not ordered:
+        return max(0, last)
+    if view.cursor in ordered:
+        return ordered.index(view.cursor)
+    # the line has fallen out at the old end, or the filter hides it
+    return 0 if int(view.cursor) < int(ordered[0]) else max(0, last)
+
+
+PANEL = Panel(
+    number=7,
+    id="log",
+    title="event log",
+    sections=("log", "target"),
+    draw=_draw,
+    keys=_keys,
+    filterable=True,
+    help="What happened, with the time of day. It follows the newest line; moving up stops that, G starts it again.",
+)

@@ -1,0 +1,129 @@
+"""Recompiles: which guard failed, what it cost, and how near the limit is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tuimon.app.panels import tabular
+from tuimon.app.panels.frame import PanelLines, plural, why_missing
+from tuimon.app.panels.tabular import Sort, Table
+from tuimon.app.scene import Panel, PanelView, Scene
+from tuimon.draw import format as fmt
+from tuimon.draw.names import frame_name
+from tuimon.draw.table import Cells, Column
+from tuimon.draw.text import clean, cut
+from tuimon.model.parts import Recompile
+
+
+def key(recompile: Recompile) -> str:
+    """The row's name: a compile id within its generation."""
+    compilation = recompile.compilation
+    return f"{compilation.generation}:{compilation.compile_id}{':refused' if compilation.refused else ''}"
+
+
+def limit_use(scene: Scene, recompile: Recompile) -> str:
+    """`2 of 8`: how many entries the frame had in use with this one."""
+    compilation = recompile.compilation
+    frame = scene.model.frames.get(compilation.frame) if compilation.frame else None
+    if frame is None:
+        return fmt.UNKNOWN
+    used = len(frame.entries)
+    if compilation.compile_id in frame.entries:
+        used = frame.entries.index(compilation.compile_id) + 1
+    return f"{used} of {frame.limit}" if frame.limit is not None else f"{used}"
+
+
+def _cells(scene: Scene, recompile: Recompile) -> Cells:
+    compilation = recompile.compilation
+    ellipsis = scene.glyphs.ellipsis
+    reason = clean(recompile.reason) or ("the limit was reached" if compilation.refused else "guard not known")
+    cost = ("refused", "bad") if compilation.refused else (fmt.duration(compilation.total_s), "number")
+    if compilation.before_attach:
+        step = "before"
+    else:
+        step = fmt.count(compilation.step) if compilation.step is not None else fmt.UNKNOWN
+    return {
+        "id": (compilation.compile_id, "dim"),
+        "cost": cost,
+        "limit": (limit_use(scene, recompile), "number"),
+        "step": (step, "number"),
+        "frame": lambda width: (frame_name(compilation.function, compilation.file, compilation.line, width, ellipsis), "frame"),
+        "guard": lambda width: (cut(reason, width, ellipsis), "recompile"),
+    }
+
+
+def _text(recompile: Recompile) -> str:
+    compilation = recompile.compilation
+    refused = " refused" if compilation.refused else ""
+    return (
+        f"{compilation.function} {compilation.file}:{compilation.line} [{compilation.compile_id}] {recompile.reason}{refused}"
+    )
+
+
+def _note(scene: Scene, rows: Sequence[Recompile], width: int) -> str:
+    refused = sum(1 for row in rows if row.compilation.refused)
+    known = [row.compilation.total_s for row in rows if row.compilation.total_s is not None]
+    parts = [f"{len(rows) - refused} in {fmt.duration(sum(known))}" if known else f"{len(rows) - refused}"]
+    if refused:
+        parts.append(f"{refused} refused at the limit")
+    return ", ".join(parts)
+
+
+def _empty(scene: Scene) -> str:
+    missing = why_missing(scene, "recompiles")
+    if missing:
+        return f"not available: {clean(missing)}"
+    frames = scene.model.frames
+    if not frames:
+        return "no recompile so far: Dynamo has not compiled anything that was seen"
+    return f"no recompile so far: the guards of {plural(len(frames), 'compiled frame')} have held"
+
+
+TABLE: Table[Recompile] = Table(
+    number=3,
+    title="recompiles",
+    rows=lambda scene: scene.model.recompiles,
+    key=key,
+    text=_text,
+    sorts=(
+        Sort("newest", None, lambda scene, row: row.compilation.ended_ns),
+        Sort("cost", "cost", lambda scene, row: row.compilation.total_s or 0.0),
+        Sort("frame", "frame", lambda scene, row: (row.compilation.function, row.compilation.ended_ns), descending=False),
+    ),
+    columns=(
+        Column("id", "id", 4, rank=4),
+        Column("cost", "cost", 7, right=True),
+        Column("limit", "limit", 6, right=True, rank=2),
+        Column("step", "step", 6, right=True, rank=3),
+        Column("frame", "frame", 19, flex=2, most=44, snug=True),
+        Column("guard", "guard that failed", 16, flex=3, rank=1),
+    ),
+    cells=_cells,
+    note=_note,
+    empty=_empty,
+)
+
+
+def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
+    return tabular.draw(TABLE, scene, view, width, height, focused)
+
+
+def _keys(scene: Scene, view: PanelView) -> list[str]:
+    return tabular.keys(TABLE, scene, view)
+
+
+PANEL = Panel(
+    number=3,
+    id="recompiles",
+    title="recompiles",
+    sections=("recompiles", "frames"),
+    draw=_draw,
+    keys=_keys,
+    sorts=tuple(sort.name for sort in TABLE.sorts),
+    filterable=True,
+    rows=lambda scene: len(scene.model.recompiles),
+    help=(
+        "A further compilation of a frame that has one, because no guard of its entries held. limit: which entry of the frame "
+        "it is, of how many the recompile limit allows. Past the limit Dynamo refuses, and calls without an entry run in eager."
+    ),
+)

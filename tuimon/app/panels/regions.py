@@ -1,0 +1,114 @@
+"""Regions: compiled graphs as they are called, with their three populations kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tuimon.app.panels import tabular
+from tuimon.app.panels.frame import PanelLines, plural, why_missing
+from tuimon.app.panels.tabular import Sort, Table
+from tuimon.app.scene import Panel, PanelView, Scene
+from tuimon.draw import format as fmt
+from tuimon.draw.names import frame_name
+from tuimon.draw.table import Cells, Column
+from tuimon.draw.text import clean, cut
+from tuimon.model.parts import Region
+from tuimon.model.statistics import RULE
+
+_DIRECTIONS = {"forward": "fwd", "backward": "bwd"}
+
+
+def share_of_step(scene: Scene, region: Region) -> float | None:
+    """Part of the steady steps' time (0 to 1) that its calls take; None where no steady step has ended."""
+    steps = scene.model.steps
+    return region.share.ns / steps.steady_ns if steps.steady_ns > 0 else None
+
+
+def _cells(scene: Scene, region: Region) -> Cells:
+    steady = region.steady.summary
+    after = region.after_guard_change.summary
+    ellipsis = scene.glyphs.ellipsis
+    return {
+        "share": (fmt.percent(share_of_step(scene, region)), "number"),
+        "calls": (fmt.count(region.calls), "number"),
+        "initial": (fmt.duration(region.initial.summary.median), "number"),
+        "steady": (fmt.duration(steady.median), "number"),
+        "spread": (fmt.spread(steady.p10, steady.p90), "number"),
+        "after": (fmt.duration(after.median), "number"),
+        "after_spread": (fmt.spread(after.p10, after.p90), "number"),
+        "id": (cut(clean(region.compile_id), 7, ellipsis), "dim"),
+        "way": (_DIRECTIONS.get(region.direction, region.direction), "dim"),
+        "frame": lambda width: (frame_name(region.function, region.file, region.line, width, ellipsis), "region"),
+    }
+
+
+def _note(scene: Scene, rows: Sequence[Region], width: int) -> str:
+    rule = RULE if width >= 100 else RULE.split(";")[0]
+    return f"host time of a call: {rule}"
+
+
+def _empty(scene: Scene) -> str:
+    model = scene.model
+    missing = why_missing(scene, "regions")
+    if missing:
+        return f"not available: {clean(missing)}"
+    if model.frames:
+        return f"no region has been called yet: {plural(len(model.frames), 'frame')} known, none timed"
+    return "no region yet: a function that torch.compile has compiled appears here when it is called"
+
+
+TABLE: Table[Region] = Table(
+    number=4,
+    title="regions",
+    rows=lambda scene: list(scene.model.regions.values()),
+    key=lambda region: region.key,
+    text=lambda region: f"{region.function} {region.file}:{region.line} [{region.compile_id}] {region.direction}",
+    sorts=(
+        Sort("time", "share", lambda scene, region: (region.share.ns, region.total_ns)),
+        Sort("calls", "calls", lambda scene, region: region.calls),
+        Sort("steady", "steady", lambda scene, region: region.steady.summary.median or 0.0),
+        Sort("initial", "initial", lambda scene, region: region.initial.total_ns),
+        Sort("frame", "frame", lambda scene, region: (region.function, region.key), descending=False),
+    ),
+    columns=(
+        Column("share", "share", 6, right=True, rank=7),
+        Column("calls", "calls", 6, right=True),
+        Column("initial", "initial", 8, right=True, rank=4),
+        Column("steady", "steady", 7, right=True),
+        Column("spread", "[p10-p90]", 14, right=True, rank=5),
+        Column("after", "changed", 7, right=True, rank=6),
+        Column("after_spread", "[p10-p90]", 14, right=True, rank=8),
+        Column("id", "id", 4, rank=2),
+        Column("way", "", 3, rank=1),
+        Column("frame", "frame", 22, flex=1),
+    ),
+    cells=_cells,
+    note=_note,
+    empty=_empty,
+)
+
+
+def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
+    return tabular.draw(TABLE, scene, view, width, height, focused)
+
+
+def _keys(scene: Scene, view: PanelView) -> list[str]:
+    return tabular.keys(TABLE, scene, view)
+
+
+PANEL = Panel(
+    number=4,
+    id="regions",
+    title="regions",
+    sections=("regions", "frames", "steps"),
+    draw=_draw,
+    keys=_keys,
+    sorts=tuple(sort.name for sort in TABLE.sorts),
+    filterable=True,
+    rows=lambda scene: len(scene.model.regions),
+    help=(
+        "A region is one compiled graph as it is called, forward (fwd) or backward (bwd). Three populations are never mixed: "
+        "initial (a call with compilation in it), steady (later calls of a frame's first entry) and changed (calls of an entry "
+        f"that a recompile made). Host time of a call: {RULE}. On a GPU this is the time to launch it, not to run it."
+    ),
+)

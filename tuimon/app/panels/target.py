@@ -1,0 +1,117 @@
+"""The two lines at the top: what is watched, how it does, and what watching costs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuimon.app.panels.frame import PanelLines
+from tuimon.app.panels.pace import overdue, step_rate
+from tuimon.app.scene import Scene
+from tuimon.draw import format as fmt
+from tuimon.draw.names import command
+from tuimon.draw.text import Line, clean, cut, fill, line_cells, two_ends
+
+_ENDS = {"exited": "ENDED", "lost": "LOST", "detached": "DETACHED"}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the monitor itself is doing."""
+
+    frozen: int | None = None
+    """Events that came in since the screen was frozen; None if it is not."""
+    hertz: float = 4.0
+    slow_link: bool = False
+    message: str = ""
+    """A word to the person; it goes away by itself."""
+
+
+def state(scene: Scene, status: Status) -> Line:
+    """How it stands with the job, in a word and a sign."""
+    glyphs = scene.glyphs
+    target = scene.model.target
+    if target.ended is not None:
+        detail = clean(target.ended_detail) or target.ended
+        return [(f"{glyphs.mark_off} {_ENDS.get(target.ended, 'ENDED')} {detail}", "ended")]
+    if target.attached_ns is None:
+        return [(f"{glyphs.mark_off} no word yet", "note")]
+    if target.torch is None:
+        return [(f"{glyphs.mark_off} waiting for torch", "warn")]
+    # the time of day, not how long ago: it does not change, so it is not sent again every second
+    offset = scene.model.wall_offset_s
+    since = fmt.clock(target.attached_ns / 1e9 + offset, scene.utc_offset_s) if offset is not None else ""
+    return [(f"{glyphs.mark_on} attached {since}".rstrip(), "good")]
+
+
+def hook_cost(scene: Scene) -> str:
+    """The hook's own time as a part of the job's, since the attach."""
+    model = scene.model
+    if model.coverage.hook_s is None or model.target.attached_ns is None:
+        return fmt.UNKNOWN
+    until = model.target.ended_ns or model.now_ns
+    watched = (until - model.target.attached_ns) / 1e9
+    if watched <= 0:
+        return fmt.UNKNOWN
+    share = model.coverage.hook_s / watched
+    return "<0.01%" if 0 < share < 0.0001 else f"{share * 100:.2f}%"
+
+
+def draw(scene: Scene, status: Status, width: int, height: int) -> PanelLines:
+    """The target lines: two of them, or the most important one."""
+    if height <= 0 or width <= 0:
+        return []
+    first = two_ends(_who(scene, width - line_cells(state(scene, status)) - 2), state(scene, status), width - 1)
+    lines = [[(" ", "text"), *first]]
+    if height >= 2:
+        right: Line = []
+        if status.frozen is not None:
+            right += [(f" FROZEN +{fmt.count(status.frozen)} events ", "frozen")]
+        if status.slow_link:
+            right += [("  slow line: ", "warn")] if right else [("slow line: ", "warn")]
+        right += [("  ", "text")] if right and not status.slow_link else []
+        right += [(f"{status.hertz:g} Hz", "warn" if status.slow_link else "dim")]
+        lines.append([(" ", "text"), *two_ends(_how(scene, width - line_cells(right) - 3), right, width - 1)])
+    return lines
+
+
+def _who(scene: Scene, width: int) -> Line:
+    target = scene.model.target
+    facts: list[tuple[int, Line]] = []
+    if target.pid is not None:
+        facts.append((0, [("pid ", "label"), (str(target.pid), "number")]))
+    if target.rank is not None:
+        of = f"/{target.world_size}" if target.world_size is not None else ""
+        facts.append((1, [("rank ", "label"), (f"{target.rank}{of}", "number")]))
+    if target.torch is not None:
+        facts.append((2, [("torch ", "label"), (clean(target.torch), "number")]))
+    if target.devices:
+        more = f" +{len(target.devices) - 1}" if len(target.devices) > 1 else ""
+        facts.append((3, [(cut(clean(target.devices[0]), 24, scene.glyphs.ellipsis) + more, "gpu")]))
+    if target.how:
+        facts.append((5, [(target.how, "dim")]))
+    if target.python is not None:
+        facts.append((4, [("python ", "label"), (clean(target.python), "dim")]))
+    beside = fill(facts, max(0, width - 9 - 16))
+    room = width - 9 - line_cells(beside) - 2
+    name = command(target.command or "no target yet", max(1, room), scene.glyphs.ellipsis)
+    return [("tuimon", "brand"), ("   ", "text"), (name, "strong"), ("  ", "text"), *beside]
+
+
+def _how(scene: Scene, width: int) -> Line:
+    model = scene.model
+    dropped = model.coverage.dropped
+    facts: list[tuple[int, Line]] = []
+    late = overdue(scene)
+    if late is not None:
+        facts.append((0, [("no step for ", "warn"), (fmt.age(late.for_s), "warn")]))
+    else:
+        facts.append((0, [("steps ", "label"), (fmt.rate(step_rate(model)), "strong")]))
+    facts.append((1, [("median ", "label"), (fmt.duration(model.steps.durations.summary.median), "number")]))
+    facts.append((2, [("hook ", "label"), (hook_cost(scene), "number"), (" of the job", "label")]))
+    facts.append((0, [("dropped ", "label"), (fmt.count(dropped), "warn" if dropped else "number")]))
+    off = [name for name, on in model.coverage.instruments.items() if on != "on"]
+    if off:
+        facts.append((3, [("off: ", "warn"), (clean(", ".join(off)), "warn")]))
+    elif model.coverage.not_available:
+        facts.append((4, [(f"{len(model.coverage.not_available)} things not available here", "note")]))
+    return fill(facts, max(0, width))

@@ -1,0 +1,125 @@
+"""The one timer: events into the model, and from the model to what is visible. Nothing else moves anything on the screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from tuimon import events as ev
+from tuimon.model import Model
+
+if TYPE_CHECKING:
+    from tuimon.app.feed import Feed
+
+RATES = (10.0, 5.0, 4.0, 2.0, 1.0, 0.5)
+"""Times a second that a person can choose from."""
+
+SLOWEST_HZ = 0.5
+CLEAN_S, CLEAN_TICKS = 2.0, 2
+"""So long, and at least so many ticks, without a backlog, and a slowed line gets faster again."""
+
+
+class Surface(Protocol):
+    """What the pump needs of the screen."""
+
+    def paint(self) -> None:
+        """Bring everything visible up to date."""
+
+    def backlog(self) -> int:
+        """Writes that the terminal has not taken yet."""
+
+    def set_timer_interval(self, seconds: float) -> None:
+        """Call `tick` that often from now on."""
+
+    def terminal_gone(self) -> bool:
+        """Whether nobody can see the screen any more."""
+
+    def leave_gone_terminal(self) -> None:
+        """End the monitor."""
+
+
+class Pump:
+    """Drains, applies, paints. Slows down by itself where the terminal does not keep up, and says so."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        surface: Surface,
+        hertz: float,
+        clock: Callable[[], int] = time.monotonic_ns,
+        watch_terminal: bool = True,
+    ) -> None:
+        self._feed = feed
+        self._surface = surface
+        self._clock = clock
+        self._watch_terminal = watch_terminal
+        self.chosen_hertz = hertz
+        self.hertz = hertz
+        """What it is now: less than chosen on a slow line."""
+        self._clean = 0
+        self._anchor: tuple[int, int] | None = None
+        self._looked_ns = 0
+        self.events = 0
+        """Events taken in, a batch of samples counted by its samples."""
+
+    @property
+    def model(self) -> Model:
+        """What the events go into."""
+        return self._feed.model
+
+    @property
+    def slow_link(self) -> bool:
+        """Whether it draws less often than a person chose, because the terminal does not keep up."""
+        return self.hertz < self.chosen_hertz
+
+    def now_ns(self) -> int:
+        """The time on the job's clock: that of the latest event, and on from there. It stands still when the job is over."""
+        model = self.model
+        if self._anchor is None or model.target.ended is not None:
+            return model.now_ns
+        at_event, at_clock = self._anchor
+        return max(model.now_ns, at_event + self._clock() - at_clock)
+
+    def take(self) -> None:
+        """Fold in what has come; no painting."""
+        events = self._feed.drain()
+        if not events:
+            return
+        before = self.model.now_ns
+        self.model.apply(events)
+        self.events += sum(len(event.rows) if isinstance(event, ev.Samples) else 1 for event in events)
+        if self.model.now_ns > before or self._anchor is None:
+            self._anchor = (self.model.now_ns, self._clock())
+
+    def tick(self) -> None:
+        """One beat of the timer."""
+        self.take()
+        now = self._clock()
+        if self._watch_terminal and now - self._looked_ns >= 1_000_000_000:
+            self._looked_ns = now
+            if self._surface.terminal_gone():
+                self._surface.leave_gone_terminal()
+                return
+        if self._surface.backlog() > 0:
+            # painting on top of a backlog only makes the picture older; the data is in already
+            self._clean = 0
+            self._change(max(SLOWEST_HZ, self.hertz / 2))
+            return
+        self._clean += 1
+        if self.slow_link and self._clean >= max(CLEAN_TICKS, CLEAN_S * self.hertz):
+            self._clean = 0
+            self._change(min(self.chosen_hertz, self.hertz * 2))
+        self._surface.paint()
+
+    def choose(self, step: int) -> float:
+        """One rate faster (1) or slower (-1), by a person. Gives the new one, in Hz."""
+        nearest = min(range(len(RATES)), key=lambda at: abs(RATES[at] - self.chosen_hertz))
+        self.chosen_hertz = RATES[min(max(0, nearest - step), len(RATES) - 1)]
+        self._change(self.chosen_hertz)
+        return self.chosen_hertz
+
+    def _change(self, hertz: float) -> None:
+        if hertz != self.hertz:
+            self.hertz = hertz
+            self._surface.set_timer_interval(1 / hertz)

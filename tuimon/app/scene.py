@@ -1,0 +1,78 @@
+"""What a drawing needs to know, and how a person looks at a panel. No screen library in here, so panels stay pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tuimon.draw.glyphs import GlyphSet
+from tuimon.draw.table import Widths
+from tuimon.draw.text import Line
+from tuimon.model import Model
+from tuimon.roofline.ceilings import Ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that panels draw from."""
+
+    model: Model
+    glyphs: GlyphSet
+    now_ns: int
+    """The time on the job's clock. It goes on between events, so that a long compilation is seen to take long."""
+    ceilings: tuple[Ceiling, ...] = ()
+    ceiling: int = 0
+    """Which of the ceilings is selected."""
+    nvml_waiting_s: float | None = None
+    """How long a call into the driver has not come back; None if none is waiting."""
+    utc_offset_s: int = 0
+
+
+@dataclass(slots=True)
+class PanelView:
+    """How a person looks at one panel: sort, filter, selection. The selection is a key, so it survives a new order."""
+
+    sort: int = 0
+    reverse: bool = False
+    filter: str = ""
+    cursor: str | None = None
+    at: int = 0
+    """Where the selected row was: the place to stay at when the row itself goes away."""
+    top: int = 0
+    follow: bool = True
+    """A log: stay at the newest line until someone moves up."""
+    widths: Widths = field(default_factory=Widths)
+    page: int = 1
+    """Rows that were shown last: how far a page goes."""
+    version: int = 0
+    """Grows with each change by a person: what tells that a panel must be drawn anew although its data is the same."""
+
+    def touch(self) -> None:
+        """Note a change by a person."""
+        self.version += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel of the screen. Everything it shows comes out of `draw`."""
+
+    number: int
+    """Its key, and its place in the order of `tab`."""
+    id: str
+    title: str
+    sections: tuple[str, ...]
+    """The sections of `Model.versions` that it shows."""
+    draw: Callable[[Scene, PanelView, int, int, bool], list[Line]]
+    """(scene, view, width, height, focused) -> lines. At most `height` lines; the caller fits them."""
+    keys: Callable[[Scene, PanelView], list[str]]
+    """The keys of its rows in the order shown; empty for a panel without rows."""
+    sorts: tuple[str, ...] = ()
+    """Names of its sorts, the default first."""
+    filterable: bool = False
+    rows: Callable[[Scene], int] | None = None
+    """A table: how many rows it has. Tables are drawn once a second, and at once when a row comes or goes: numbers that change
+    four times a second cannot be read, and rows that change places as often cannot be followed."""
+    ticking: Callable[[Scene], bool] = lambda scene: False
+    """Whether it shows a time that runs on although nothing happened."""
+    help: str = ""
+    """What one sees in it, for the help page."""

@@ -1,0 +1,1 @@
+"""Screens: the panels, and pages of text over them."""

@@ -1,0 +1,286 @@
+"""The main screen: the target lines, the panels, the keys. It turns keys into changes of a panel's view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from tuimon.app.actions import PANEL_KEYS, actions
+from tuimon.app.moves import clear_filter, move_cursor, move_to_end, select_shown
+from tuimon.app.panels import PANELS, target, tiny
+from tuimon.app.panels import keys as keys_line
+from tuimon.app.panels.frame import fitted
+from tuimon.app.panels.target import Status
+from tuimon.app.plan import Box, Plan, plan
+from tuimon.app.scene import Scene
+from tuimon.app.widgets.line_widget import LineWidget
+from tuimon.app.widgets.panel_widget import PanelWidget
+
+if TYPE_CHECKING:
+    from tuimon.app.app import MonitorApp
+
+BINDINGS: list[BindingType] = [
+    *(Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False) for action in actions("main")),
+    *(Binding(key, f"zoom({key})", f"panel {key}", id=f"panel-{key}", show=False) for key in PANEL_KEYS),
+]
+
+
+TABLES_S = 0.98
+"""Tables follow their numbers once a second, a little less so that a timer's jitter does not skip a beat; more often where a
+person chose to draw more often."""
+
+LOCAL_HZ = 4.0
+
+
+class MainScreen(Screen[None]):
+    """All panels, or one of them on the full screen."""
+
+    BINDINGS = BINDINGS
+    AUTO_FOCUS = ""
+
+    def __init__(self) -> None:
+        super().__init__(id="main")
+        self.target_lines = LineWidget(id="target")
+        self.keys_line = LineWidget(id="keys")
+        self.tiny_lines = LineWidget(id="tiny")
+        self.panels = {panel.id: PanelWidget(panel) for panel in PANELS}
+        self.filter_line = Input(id="filter", placeholder="show rows that hold this text", compact=True)
+        self.filter_line.cursor_blink = False
+        self.focus_id = "boundaries"
+        self.zoomed: str | None = None
+        self._plan = Plan(None, None)
+        self._tables_ns = 0
+
+    @property
+    def monitor(self) -> MonitorApp:
+        """The app, by its own type."""
+        return cast("MonitorApp", self.app)
+
+    @property
+    def focused_panel(self) -> PanelWidget:
+        """The panel that has the keys."""
+        return self.panels[self.focus_id]
+
+    def compose(self) -> ComposeResult:
+        """Everything that may be on the screen; `_lay_out` says what is and where."""
+        with Container(id="board"):
+            yield self.target_lines
+            yield from self.panels.values()
+            yield self.tiny_lines
+            yield self.keys_line
+            yield self.filter_line
+
+    def on_mount(self) -> None:
+        """Nothing is shown before it has a place."""
+        self.filter_line.display = False
+        self._lay_out(self.app.size.width, self.app.size.height)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another size: other boxes."""
+        self._lay_out(event.size.width, event.size.height)
+
+    def _lay_out(self, width: int, height: int) -> None:
+        self._plan = plan(width, height, self.zoomed)
+        self._put(self.target_lines, self._plan.target)
+        self._put(self.keys_line, self._plan.keys)
+        self._put(self.filter_line, self._plan.keys if self.filter_line.display else None)
+        self._put(self.tiny_lines, self._plan.tiny)
+        for name, widget in self.panels.items():
+            self._put(widget, self._plan.panels.get(name))
+        if self._plan.panels and self.focus_id not in self._plan.panels:
+            self.focus_id = self.zoomed or next(iter(self._plan.panels))
+        # boxes take effect with the next layout; draw when the widgets know their sizes
+        self.call_after_refresh(self.monitor.paint)
+
+    @staticmethod
+    def _put(widget: Widget, box: Box | None) -> None:
+        widget.display = box is not None
+        if box is not None:
+            widget.styles.width, widget.styles.height = box.width, box.height
+            widget.styles.offset = (box.x, box.y)
+
+    def sync(self, scene: Scene, status: Status, panels: Scene | None = None, clock_ns: int | None = None) -> int:
+        """Bring everything visible up to date; `panels`, where given, is the frozen scene that panels go on to show.
+
+        `clock_ns` tells when it is time for the tables (None: it is). Gives the number of lines that changed.
+        """
+        changed = 0
+        due = clock_ns is None or clock_ns - self._tables_ns >= TABLES_S * 1e9 * min(1.0, LOCAL_HZ / max(status.hertz, 0.1))
+        if due and clock_ns is not None:
+            self._tables_ns = clock_ns
+        shown = panels or scene
+        if self._plan.target:
+            width, height = self.target_lines.size
+            changed += self.target_lines.show(fitted(target.draw(scene, status, width, height), width, height, scene.glyphs))
+        if self._plan.tiny:
+            width, height = self.tiny_lines.size
+            changed += self.tiny_lines.show(fitted(tiny.draw(shown, width, height), width, height, scene.glyphs))
+        for name in self._plan.panels:
+            widget = self.panels[name]
+            widget.focused_panel = name == self.focus_id
+            changed += widget.sync(shown, due)
+        if self._plan.keys and self.keys_line.display:
+            width, height = self.keys_line.size
+            lines = keys_line.draw("main", status.message, self._hidden(), width, scene.glyphs)
+            changed += self.keys_line.show(fitted(lines, width, height, scene.glyphs))
+        return changed
+
+    def _hidden(self) -> list[tuple[int, str]]:
+        if self.zoomed is not None or self._plan.tiny:
+            return []
+        return [(panel.number, panel.title) for panel in PANELS if panel.id not in self._plan.panels]
+
+    def _changed(self) -> None:
+        self.focused_panel.view.touch()
+        self.monitor.paint()
+
+    # ------------------------------------------------------------------------------------------ panels
+
+    def action_zoom(self, number: int) -> None:
+        """One panel on the full screen, or back to all."""
+        chosen = next((panel.id for panel in PANELS if panel.number == number), None)
+        if chosen is None:
+            return
+        self.zoomed = None if self.zoomed == chosen else chosen
+        self.focus_id = chosen
+        self._lay_out(self.size.width, self.size.height)
+
+    def action_next_panel(self, step: int) -> None:
+        """The keys go to another panel; on the full screen, that one takes it."""
+        if self.filter_line.display:
+            self._close_filter(keep=True)
+        names = [panel.id for panel in PANELS if self.zoomed or panel.id in self._plan.panels]
+        if not names:
+            return
+        at = names.index(self.focus_id) if self.focus_id in names else -step
+        self.focus_id = names[(at + step) % len(names)]
+        if self.zoomed:
+            self.zoomed = self.focus_id
+            self._lay_out(self.size.width, self.size.height)
+        else:
+            self.monitor.paint()
+
+    def action_back(self) -> None:
+        """Out of the filter line, then of the filter, then of the full screen."""
+        if self.filter_line.display:
+            self._close_filter(keep=False)
+        elif self.focused_panel.view.filter:
+            clear_filter(self.focused_panel.view)
+            self._changed()
+        elif self.zoomed is not None:
+            self.zoomed = None
+            self._lay_out(self.size.width, self.size.height)
+
+    # ------------------------------------------------------------------------------------------ rows
+
+    def action_move(self, step: int) -> None:
+        """Another row."""
+        move_cursor(self.focused_panel.panel, self.monitor.panel_scene(), self.focused_panel.view, step)
+        self.monitor.paint()
+
+    def action_page(self, step: int) -> None:
+        """A page on or back."""
+        self.action_move(step * self.focused_panel.view.page)
+
+    def action_end(self, way: int) -> None:
+        """The first or the last row."""
+        move_to_end(self.focused_panel.panel, self.monitor.panel_scene(), self.focused_panel.view, way)
+        self.monitor.paint()
+
+    def action_sort(self) -> None:
+        """The next order."""
+        sorts = self.focused_panel.panel.sorts
+        if not sorts:
+            self.monitor.say("this panel has no order to choose")
+            return
+        view = self.focused_panel.view
+        view.sort = (view.sort + 1) % len(sorts)
+        view.reverse = False
+        self.monitor.say(f"sorted by {sorts[view.sort]}")
+        self._changed()
+
+    def action_reverse(self) -> None:
+        """The other way round."""
+        if not self.focused_panel.panel.sorts:
+            self.monitor.say("this panel has no order to choose")
+            return
+        self.focused_panel.view.reverse = not self.focused_panel.view.reverse
+        self._changed()
+
+    def action_details(self) -> None:
+        """The page behind the selected row."""
+        widget = self.focused_panel
+        key = select_shown(widget.panel, self.monitor.panel_scene(), widget.view)
+        self.monitor.open_details(widget.panel, key)
+
+    # ------------------------------------------------------------------------------------------ the filter
+
+    def action_filter(self) -> None:
+        """Open the line that a filter is typed in."""
+        if not self.focused_panel.panel.filterable:
+            self.monitor.say("this panel has no rows to filter")
+            return
+        if self._plan.keys is None:
+            return
+        self.filter_line.display = True
+        self._put(self.filter_line, self._plan.keys)
+        self.keys_line.display = False
+        self.filter_line.value = self.focused_panel.view.filter
+        self.filter_line.focus()
+
+    @on(Input.Changed, "#filter")
+    def narrow_while_typing(self, event: Input.Changed) -> None:
+        """Each letter narrows the rows at once."""
+        if self.filter_line.display:
+            self.focused_panel.view.filter = event.value
+            self._changed()
+
+    @on(Input.Submitted, "#filter")
+    def keep_filter(self) -> None:
+        """Enter keeps the filter."""
+        self._close_filter(keep=True)
+
+    def _close_filter(self, keep: bool) -> None:
+        self.filter_line.display = False
+        self.set_focus(None)
+        self.keys_line.display = self._plan.keys is not None
+        if not keep:
+            clear_filter(self.focused_panel.view)
+        self._changed()
+
+    # ------------------------------------------------------------------------------------------ the mouse
+
+    @on(PanelWidget.Pointed)
+    def follow_the_mouse(self, event: PanelWidget.Pointed) -> None:
+        """A click gives the panel the keys and selects the row; the wheel moves the selection."""
+        self.focus_id = event.panel.panel.id
+        view = event.panel.view
+        if event.line is not None:
+            ordered = event.panel.panel.keys(self.monitor.panel_scene(), view)
+            row = view.top + event.line - (2 if event.panel.panel.sorts else 1)
+            if event.line >= 1 and 0 <= row < len(ordered):
+                view.cursor, view.follow = ordered[row], False
+        else:
+            move_cursor(event.panel.panel, self.monitor.panel_scene(), view, event.step)
+        self._changed()
+
+    # ------------------------------------------------------------------------------------------ for the whole app
+
+    def action_freeze(self) -> None:
+        """Stop the screen, or let it catch up."""
+        self.monitor.freeze()
+
+    def action_ceiling(self) -> None:
+        """The next ceiling."""
+        self.monitor.next_ceiling()
+
+    def action_faster(self, step: int) -> None:
+        """Draw more or less often."""
+        self.monitor.change_rate(step)

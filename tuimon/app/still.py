@@ -1,0 +1,68 @@
+"""A still of the model: what a frozen screen shows while the collecting goes on."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter, deque
+
+from tuimon.model import Model
+from tuimon.model.statistics import WINDOW, Durations
+
+
+class _StillDurations(Durations):
+    """A population as it was."""
+
+    __slots__ = ()
+
+    def __init__(self, of: Durations) -> None:
+        super().__init__()
+        self._window.extend(of.latest(WINDOW))
+        self.n = of.n
+        self.total_ns = of.total_ns
+
+
+def still(model: Model) -> Model:
+    """A copy of all that panels read, which later events do not change. Never apply events to it.
+
+    The parts that change in place are copied one by one: a deep copy takes a hundred times as long, and a screen must freeze
+    at the key stroke, not a second later.
+    """
+    image = copy.copy(model)
+    image.target = copy.copy(model.target)
+    image.frames = {}
+    for key, frame in model.frames.items():
+        image.frames[key] = frame = copy.copy(frame)
+        frame.entries = list(frame.entries)
+    image.regions = {}
+    for key, region in model.regions.items():
+        image.regions[key] = region = copy.copy(region)
+        region.initial = _StillDurations(region.initial)
+        region.steady = _StillDurations(region.steady)
+        region.after_guard_change = _StillDurations(region.after_guard_change)
+        region.share = copy.copy(region.share)
+    image.boundaries = {}
+    for key, boundary in model.boundaries.items():
+        image.boundaries[key] = boundary = copy.copy(boundary)
+        boundary.host = _StillDurations(boundary.host)
+        boundary.share = copy.copy(boundary.share)
+    image.compilations = list(model.compilations)
+    image.recompiles = list(model.recompiles)
+    image.running = {}
+    for key, running in model.running.items():
+        image.running[key] = running = copy.copy(running)
+        running.phases = list(running.phases)
+    image.steps = copy.copy(model.steps)
+    image.steps.durations = _StillDurations(model.steps.durations)
+    image.steps.recent = deque(model.steps.recent, model.steps.recent.maxlen)
+    image.coverage = copy.copy(model.coverage)
+    image.coverage.instruments = dict(model.coverage.instruments)
+    image.coverage.not_available = dict(model.coverage.not_available)
+    image.surroundings = copy.copy(model.surroundings)
+    image.surroundings.gpus = dict(model.surroundings.gpus)
+    image.surroundings.gpu_history = {
+        index: deque(history, history.maxlen) for index, history in model.surroundings.gpu_history.items()
+    }
+    image.surroundings.cpu_history = deque(model.surroundings.cpu_history, model.surroundings.cpu_history.maxlen)
+    image.log = deque(model.log, model.log.maxlen)
+    image.versions = Counter(model.versions)
+    return image

@@ -1,0 +1,116 @@
+"""The terminal: what it can do, whether it is still there, and how to leave it. The only place that knows Textual's insides."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from tuimon.draw.glyphs import ASCII, GlyphSet, glyphs_for
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+LEAVING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def prepare_environment(environ: Any = os.environ) -> None:
+    """Settings that Textual reads when it is imported: call this before that."""
+    environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+    environ.setdefault("TEXTUAL_FPS", "30")
+
+
+def why_no_screen(environ: Mapping[str, str] = os.environ, stdin: Any = None, stderr: Any = None) -> str | None:
+    """A sentence on why the monitor cannot draw here, with what to do instead; None if it can.
+
+    Textual reads keys from stdin and draws on stderr, so these two must be the terminal.
+    """
+    stdin = stdin if stdin is not None else sys.__stdin__
+    stderr = stderr if stderr is not None else sys.__stderr__
+    if environ.get("TERM", "").lower() == "dumb":
+        return "the terminal says it is dumb (TERM=dumb) and cannot show a full screen; use --headless for a report"
+    for name, stream in (("stdin", stdin), ("stderr", stderr)):
+        try:
+            usable = stream is not None and stream.isatty()
+        except ValueError:  # closed
+            usable = False
+        if not usable:
+            return f"the monitor needs a terminal, and {name} is none; use --headless for a report"
+    return None
+
+
+def over_ssh(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the terminal is at the other end of an SSH line."""
+    return bool(environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
+
+
+def no_colour_wanted(environ: Mapping[str, str] = os.environ) -> bool:
+    """The NO_COLOR convention: set and not empty."""
+    return bool(environ.get("NO_COLOR"))
+
+
+def choose_glyphs(ascii_wanted: bool, environ: Mapping[str, str] = os.environ, stderr: Any = None) -> GlyphSet:
+    """The finest glyphs that the terminal can show: what it is written in decides, and the Linux console has no braille."""
+    if ascii_wanted:
+        return ASCII
+    stderr = stderr if stderr is not None else sys.__stderr__
+    glyphs = glyphs_for(getattr(stderr, "encoding", None))
+    if environ.get("TERM") == "linux" and glyphs.name == "braille":
+        return ASCII
+    return glyphs
+
+
+def terminal_gone(descriptor: int = 0) -> bool:
+    """Whether the terminal has hung up. With SIGHUP ignored (nohup, sudo) nothing else tells, and Textual would spin."""
+    return not os.isatty(descriptor)
+
+
+def backlog(app: App[Any]) -> int:
+    """Writes to the terminal that wait because it does not keep up; 0 where that cannot be told.
+
+    While this is not 0, a further picture would only make the one that is seen older (11 s old at 20 kB/s, measured).
+    """
+    queue = getattr(getattr(getattr(app, "_driver", None), "_writer_thread", None), "_queue", None)
+    return int(queue.qsize()) if queue is not None else 0
+
+
+class Signals:
+    """Turns SIGTERM and SIGHUP into a clean way out: Textual alone would die with the alternate screen left on."""
+
+    def __init__(self, leave: Callable[[int], None]) -> None:
+        self._leave = leave
+        self._installed: list[signal.Signals] = []
+        self._resume: Callable[[int, FrameType | None], Any] | int | None = None
+
+    def install(self) -> None:
+        """From now on the signals call `leave` with their number. A signal that was ignored stays ignored."""
+        loop = asyncio.get_running_loop()
+        for number in LEAVING_SIGNALS:
+            if signal.getsignal(number) == signal.SIG_IGN:
+                continue
+            try:
+                loop.add_signal_handler(number, self._leave, int(number))
+            except (RuntimeError, ValueError):  # not on the main thread: an embedding program has its own handling
+                continue
+            self._installed.append(number)
+        self._resume = signal.getsignal(signal.SIGCONT)
+        if callable(self._resume):
+            signal.signal(signal.SIGCONT, self._continued)
+
+    def _continued(self, number: int, frame: FrameType | None) -> None:
+        """A hang-up comes with a SIGCONT, at which Textual would take up a terminal that is gone, and wait for it for ever."""
+        if callable(self._resume) and not terminal_gone():
+            self._resume(number, frame)
+
+    def remove(self) -> None:
+        """Put back what was there."""
+        if callable(self._resume):
+            signal.signal(signal.SIGCONT, self._resume)
+        loop = asyncio.get_running_loop()
+        for number in self._installed:
+            loop.remove_signal_handler(number)
+        self._installed.clear()

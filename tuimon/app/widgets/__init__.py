@@ -1,0 +1,1 @@
+"""Widgets: thin shells around pure drawing."""

@@ -1,0 +1,107 @@
+"""The one base of all that is drawn live: lines of (text, role), of which only those that differ are painted again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tuimon.draw.text import Line, line_cells
+
+if TYPE_CHECKING:
+    from tuimon.app.app import MonitorApp
+
+
+class LineWidget(Widget):
+    """A widget of fixed lines. Hand it all its lines with `show`; it finds out what changed.
+
+    Textual paints every cell of a dirty region, so the difference is found here, line by line, and a line is dirty only up to
+    its last cell that changed.
+    """
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's own name for it
+        super().__init__(id=id)
+        self._lines: list[Line] = []
+        self._styles_of_roles: dict[str, Style] = {}
+
+    @property
+    def lines(self) -> list[Line]:
+        """What is on the widget now."""
+        return self._lines
+
+    def show(self, lines: list[Line]) -> int:
+        """Show these lines from the top. Gives how many of them differ from what was there."""
+        old = self._lines
+        if old == lines:
+            return 0
+        self._lines = lines
+        regions = []
+        for y in range(max(len(old), len(lines))):
+            before = old[y] if y < len(old) else []
+            after = lines[y] if y < len(lines) else []
+            if before != after:
+                regions.append(Region(0, y, _changed_until(before, after, self.size.width), 1))
+        if regions:
+            self.refresh(*regions)
+        return len(regions)
+
+    def render_line(self, y: int) -> Strip:
+        """One line for Textual."""
+        width = self.size.width
+        base = self._style("text")
+        if y >= len(self._lines):
+            return Strip.blank(width, base)
+        segments: list[Segment] = []
+        text, style = "", base
+        for run, role in self._lines[y]:
+            run_style = self._style(role)
+            if run_style == style or (not run.strip(" ") and _blank_looks_alike(run_style, style)):
+                text += run
+            else:
+                if text:
+                    segments.append(Segment(text, style))
+                text, style = run, run_style
+        if text:
+            segments.append(Segment(text, style))
+        return Strip(segments, line_cells(self._lines[y])).adjust_cell_length(width, base)
+
+    def notify_style_update(self) -> None:
+        """Another theme: the looks are looked up anew."""
+        self._styles_of_roles.clear()
+        super().notify_style_update()
+
+    def _style(self, role: str) -> Style:
+        style = self._styles_of_roles.get(role)
+        if style is None:
+            style = cast("MonitorApp", self.app).style_of(role)
+            self._styles_of_roles[role] = style
+        return style
+
+
+def _changed_until(before: Line, after: Line, width: int) -> int:
+    """The cell behind the last difference of two lines: what stands after it need not be sent again."""
+    same = 0
+    for old, new in zip(reversed(before), reversed(after), strict=False):
+        if old != new:
+            break
+        same += line_cells([new])
+    if line_cells(before) != line_cells(after):
+        return width
+    return max(1, width - same)
+
+
+def _blank_looks_alike(one: Style, other: Style) -> bool:
+    """Whether spaces look the same in both: colour of text does not show on them, ground and lines do."""
+    return (
+        one.bgcolor == other.bgcolor
+        and not one.underline
+        and not other.underline
+        and not one.reverse
+        and not other.reverse
+        and not one.strike
+        and not other.strike
+    )
