@@ -89,6 +89,8 @@ class LiveFeed:
             self.left = [*self._session.report.left, *(str(name) for name in (answer or {}).get("left") or ())]
             if answer is not None:
                 self._inbox.put(ev.TargetEnded(time.monotonic_ns(), "detached", "tuimon has detached"))
+            else:  # no goodbye: the job ended at the same moment, or the connection broke
+                self._tell_end("the hook gave no answer")
         self._nvml.stop()
         self._host.stop()
         if self._tail is not None:
@@ -114,8 +116,11 @@ class LiveFeed:
 
     def _ended(self, reason: str) -> None:
         self._reader_over.set()
-        if self._detached:
-            return
+        if not self._detached:
+            self._tell_end(reason)
+
+    def _tell_end(self, reason: str) -> None:
+        """Find out how it ended, and put that. Waits for a moment: one end is seen in two places, one after the other."""
         if self._process is not None:
             if not self.exited.wait(END_GRACE_S):
                 self._inbox.put(ev.TargetEnded(time.monotonic_ns(), "lost", f"{reason}; the program goes on"))
