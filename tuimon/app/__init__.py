@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from tuimon.app.feed import Feed
-from tuimon.app.terminal import why_no_screen
+import importlib
+import threading
 
-__all__ = ["Feed", "run_monitor", "why_no_screen"]
+from tuimon.app.feed import Feed
+from tuimon.app.terminal import prepare_environment, why_no_screen
+
+__all__ = ["Feed", "run_monitor", "warm_up", "why_no_screen"]
+
+
+def warm_up() -> None:
+    """Load the screen library on a thread, while something else is waited for: a third of a second at first paint."""
+    prepare_environment()
+    threading.Thread(target=importlib.import_module, args=("tuimon.app.app",), name="tuimon-warm-up", daemon=True).start()
 
 
 def run_monitor(

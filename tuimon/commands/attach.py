@@ -14,6 +14,10 @@ from tuimon.feed import LiveFeed
 
 def run(pid: int, options: Options) -> int:
     """Attach, show or watch, detach. The job goes on in every case."""
+    if options.screen:
+        from tuimon.app import warm_up
+
+        warm_up()
     try:
         session = attach(pid, {}, progress=say)
     except Refused as refusal:

@@ -34,6 +34,10 @@ def run(command: Sequence[str], options: Options, env: Mapping[str, str] | None 
     With `ends_with_us` the program is a demonstration: it is stopped when the watching stops.
     """
     output = _output_file() if options.screen else None
+    if output is not None:
+        from tuimon.app import warm_up
+
+        warm_up()
     relay = _Relay()
     with relay, signals(signal.SIGINT) as interrupted:
         with contextlib.ExitStack() as stack:
