@@ -269,3 +269,99 @@ detach()
         tmp_path,
     )
     assert "1.0" in outcome.stdout
+
+
+def test_compiled_graphs_of_the_past_are_not_kept_alive(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import gc, json, torch, weakref
+attach()
+made = []
+for k in range(5):
+    f = torch.compile(lambda x, k=k: (x * k).sin().sum(), backend="aot_eager")
+    f(torch.ones(3, requires_grad=True)).backward()
+    made += [weakref.ref(c) for c in torch.autograd.Function.__subclasses__() if c.__name__ == "CompiledFunction"]
+    del f
+    torch._dynamo.reset()
+gc.collect()
+alive = sum(1 for reference in set(made) if reference() is not None)
+placed = len(_hooked.session._regions._placed)
+detach()
+print(json.dumps([len(set(made)), alive, placed]))
+""",
+        tmp_path,
+    )
+    count, alive, placed = outcome.values
+    assert count >= 5 and (alive, placed) == (0, 0)
+
+
+def test_a_user_s_function_of_the_same_name_is_left_alone(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, torch
+class CompiledFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+    @staticmethod
+    def backward(ctx, grad): return grad * 2
+before = vars(CompiledFunction)["backward"]
+attach()
+f = torch.compile(lambda x: CompiledFunction.apply(x).sum(), backend="aot_eager", fullgraph=True)
+x = torch.ones(3, requires_grad=True)
+f(x).backward()
+untouched = vars(CompiledFunction)["backward"] is before
+detach()
+print(json.dumps([untouched, x.grad.tolist()]))
+""",
+        tmp_path,
+    )
+    assert outcome.values == [True, [2.0, 2.0, 2.0]]
+
+
+def test_what_somebody_wrapped_around_us_is_silent_after_the_detach(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, torch
+from torch._dynamo.output_graph import OutputGraph
+f = torch.compile(lambda x: x + 1, backend="eager"); f(torch.ones(2))
+attach()
+ours = OutputGraph.install_global_unsafe
+OutputGraph.install_global_unsafe = lambda self, name, value: ours(self, name, value)
+queue = _hooked.session.outbox.queue
+detach()
+torch._dynamo.reset()
+g = torch.compile(lambda x: x * 3, backend="eager")
+for _ in range(100): g(torch.ones(2))
+regions = [v for k, v in globals().items() if k.startswith("__compiled_fn")]
+placed = [v.__code__.co_filename for v in regions if "hook" in v.__code__.co_filename]
+print(json.dumps([len(queue), placed]))
+""",
+        tmp_path,
+    )
+    assert outcome.values == [0, []]
+    (goodbye,) = [m for m in outcome.messages if m.get("k") == "detached"]
+    assert goodbye["left"] == ["OutputGraph.install_global_unsafe"]
+
+
+def test_leaving_before_torch_comes_disturbs_no_import(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, sys
+asked = []
+class Other:
+    @staticmethod
+    def find_spec(name, path=None, target=None): asked.append(name)
+attach()
+path = sys.meta_path
+sys.meta_path.insert(1, Other)
+import torch
+detach()
+loaded = {name for name in sys.modules if name.startswith("torch.") and getattr(sys.modules[name], "__file__", "")}
+never = [name for name in loaded if name not in asked and sys.modules[name].__spec__ is not None
+         and sys.modules[name].__spec__.name == name and sys.modules[name].__file__.endswith(".py")]
+print(json.dumps([never, [type(f).__name__ for f in sys.meta_path if "Arrival" in type(f).__name__]]))
+""",
+        tmp_path,
+    )
+    assert outcome.values == [[], []]
+    assert outcome.model.coverage.instruments["steps"] == "on"

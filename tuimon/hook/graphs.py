@@ -12,6 +12,11 @@ FARTHEST = 12  # links; the chains of torch 2.9 to 2.14 have four to six
 MOST = 300  # objects looked at for one graph
 
 
+def is_autograd_function(value):
+    """Whether a class is one that AOTAutograd made, and not a user's of the same name."""
+    return value.__name__ == "CompiledFunction" and value.__module__.startswith("torch._functorch") and "_aot_id" in vars(value)
+
+
 def autograd_functions(graph):
     """The `CompiledFunction` classes behind a compiled graph's callable: one as a rule, none for a graph without gradients."""
     found = []
@@ -24,7 +29,7 @@ def autograd_functions(graph):
                 continue
             seen.add(id(value))
             if isinstance(value, type):
-                if value.__name__ == "CompiledFunction":
+                if is_autograd_function(value):
                     found.append(value)
                 continue
             further += _held_by(value)

@@ -1,8 +1,9 @@
 """What happened before the attach, from the tables that Dynamo keeps: cache entries, break reasons, the last compilations."""
 
-import dataclasses
 import sys
 import time
+from itertools import chain
+from operator import attrgetter
 
 from .compile_log import METRICS, _short
 from .facts import frame_evaluator
@@ -11,8 +12,9 @@ from .facts import frame_evaluator
 def cache_entries(hook):
     """The live cache entries as (compile id, frame's code, entry's code, global scope), each frame's oldest first.
 
-    `_debug_get_cache_entry_list` has crashed on versions older than those we know, so it is asked only of code objects
-    that Dynamo itself lists, and only where every name is in place.
+    What `_debug_get_cache_entry_list` gives points into memory of Dynamo's that a `torch._dynamo.reset()` on another thread
+    frees. So the entries are asked for and read within one call in C, during which no other thread runs; what is kept are
+    ordinary objects. It is asked only of code objects that Dynamo itself lists.
     """
     frames = sys.modules.get("torch._dynamo.convert_frame")
     evaluator = frame_evaluator()
@@ -27,13 +29,24 @@ def cache_entries(hook):
         code = held() if callable(held) else held
         if not hasattr(code, "co_code"):
             continue
-        for entry in reversed(list_entries(code)):
-            compile_id = getattr(entry, "compile_id", None)
-            scope = getattr(getattr(entry, "guard_manager", None), "global_scope", None)
+        read = list(map(_READ, chain.from_iterable(map(list_entries, (code,)))))
+        of_frame = []
+        for compile_id, entry_code, manager in read:
+            scope = getattr(manager, "global_scope", None)
             scope = scope.get("G") if isinstance(scope, dict) else None  # guards know the frame's globals as "G"
             if compile_id is not None and isinstance(scope, dict):
-                found.append((str(compile_id), code, entry.code, scope))
+                of_frame.append((str(compile_id), code, entry_code, scope))
+        # Dynamo moves an entry to the front when it is used
+        found += sorted(of_frame, key=lambda entry: _number(entry[0]))
     return found
+
+
+_READ = attrgetter("compile_id", "code", "guard_manager")
+
+
+def _number(compile_id):
+    last = compile_id.rpartition("/")[2]
+    return int(last) if last.isdigit() else 0
 
 
 def send(hook, entries):
@@ -43,13 +56,12 @@ def send(hook, entries):
         return
     now_wall, now = time.time(), time.monotonic_ns()
     for metrics in list(utils.get_compilation_metrics()) if hasattr(utils, "get_compilation_metrics") else ():
-        values = dataclasses.asdict(metrics) if dataclasses.is_dataclass(metrics) else dict(metrics)
         hook.outbox.put(
             {
                 "k": "past_compile",
                 "t": now,
                 "wall": now_wall,
-                "metrics": {key: _short(values.get(key)) for key in METRICS},
+                "metrics": {key: _short(getattr(metrics, key, None)) for key in METRICS},
             }
         )
     frames = {}

@@ -9,7 +9,7 @@ whatever the backend. All of it is put back at detach.
 import sys
 import weakref
 
-from .graphs import autograd_functions
+from .graphs import autograd_functions, is_autograd_function
 from .timers import call_timer, resume_timer
 
 FORWARD = "__compiled_fn_"
@@ -42,11 +42,14 @@ class Regions:
             self._hook.instrument("regions", "this torch has no OutputGraph.install_global_unsafe")
             return
         self._watching = True
-        place = self._place_new
-        guard = self._hook.guarded
+        place, withdraw = self._place_new, self._withdraw
+        guard, here = self._hook.guarded, self._hook.here
 
         def install_global_unsafe(self, name, value):
-            return original(self, name, guard("regions", place, value, self, name, value))
+            placed = guard("regions", place, value, self, name, value)
+            original(self, name, placed)
+            if placed is not value and not here[0]:  # the session ended in between
+                guard("regions", withdraw, None, self, name, placed, value)
 
         self._hook.skip(install_global_unsafe)
         graph_class.install_global_unsafe = install_global_unsafe
@@ -63,18 +66,23 @@ class Regions:
                     if callable(value) and id(value) not in self._placed:
                         belongs.update((made, compile_id) for made in autograd_functions(value))
                         scope[name] = self._wrap(scope, name, value, compile_id, code, True)
-        self.find_backwards(None, True, belongs)
+        self.find_backwards(True, belongs)
 
     # ---------------------------------------------------------------- forward regions and resume functions
 
     def _place_new(self, graph, name, value):
-        if not name.startswith((FORWARD, RESUME)) or not callable(value):
+        if not name.startswith((FORWARD, RESUME)) or not callable(value) or not self._hook.here[0]:
             return value
         compile_id = self._hook.compile_id()
         wrapper = self._wrap(graph.global_scope, name, value, compile_id, getattr(graph, "f_code", None), False, graph)
         if name.startswith(FORWARD):
-            self.find_backwards(compile_id, False)
+            self.find_backwards(False, dict.fromkeys(autograd_functions(value), compile_id))
         return wrapper
+
+    @staticmethod
+    def _withdraw(graph, name, placed, value):
+        if graph.global_scope.get(name) is placed:
+            graph.global_scope[name] = value
 
     def _wrap(self, scope, name, value, compile_id, code, before_attach, graph=None):
         forward = name.startswith(FORWARD)
@@ -102,64 +110,62 @@ class Regions:
 
     # ---------------------------------------------------------------- backward regions
 
-    def find_backwards(self, compile_id, before_attach, belongs=None):
+    def find_backwards(self, before_attach, belongs):
         """Time the backward of every graph that AOTAutograd made and that is not timed yet.
 
-        `compile_id` is that of the compilation that runs now, `belongs` tells it by class for those that are older.
+        `belongs` tells by class which compilation a graph is of; one that is in no frame's graph has none.
         """
         autograd = sys.modules.get("torch.autograd.function")
         base = getattr(autograd, "Function", None)
         if base is None:
             return
         for made in base.__subclasses__():
-            if made.__name__ != "CompiledFunction" or made in self._known_backwards or "backward" not in vars(made):
+            if not is_autograd_function(made) or made in self._known_backwards or "backward" not in vars(made):
                 continue
             self._known_backwards.add(made)
             original = vars(made)["backward"]
             if not isinstance(original, staticmethod):
                 self._hook.instrument("backward regions", "this torch makes its backward in another way")
                 continue
-            self._time_backward(
-                made, original, compile_id or (belongs or {}).get(made) or _saved_compile_id(made), before_attach
-            )
+            self._time_backward(made, original, belongs.get(made) or _saved_compile_id(made), before_attach)
 
     def _time_backward(self, made, original, compile_id, before_attach):
         number = self._hook.next_number()
         timed = call_timer(original.__func__, number, self._hook.outbox, self._hook.here)
+        timed.__wrapped__ = original
         self._hook.skip(timed)
-        ours = staticmethod(timed)
-        made.backward = ours
+        made.backward = staticmethod(timed)
         name = f"CompiledFunction_{getattr(made, '_aot_id', number)}"
         self._hook.send_added(number, "backward", compile_id, name, name, "", 0, before_attach)
         self._hook.instrument("backward regions", "on")
-        made = weakref.ref(made)
-
-        def put_back():
-            alive = made()
-            if alive is None:
-                return True
-            if vars(alive).get("backward") is not ours:
-                return False
-            alive.backward = original
-            return vars(alive)["backward"] is original
-
-        self._placed[id(ours)] = (put_back, None, name)
+        # nothing here may hold the class: the job drops its graphs, and ours must not keep them
+        key = id(made)
+        self._placed[key] = (weakref.ref(made, lambda _: self._placed.pop(key, None)), None, name)
 
     # ---------------------------------------------------------------- undoing
 
     def _put_back(self):
         ok = True
         for reference, scope, name in list(self._placed.values()):
+            placed = reference()
+            if placed is None:
+                continue  # Dynamo has dropped the entry (a reset)
             if scope is None:
-                ok = reference() and ok
-                continue
-            wrapper = reference()
-            if wrapper is None or scope.get(name) is not wrapper:
-                continue  # Dynamo has dropped the entry (a reset), or the job has put something else there
-            scope[name] = wrapper.__wrapped__
-            ok = scope[name] is wrapper.__wrapped__ and ok
+                ok = _put_back_backward(placed) and ok
+            elif scope.get(name) is placed:  # otherwise the job has put something else there
+                scope[name] = placed.__wrapped__
+                ok = scope[name] is placed.__wrapped__ and ok
         self._placed.clear()
         return ok
+
+
+def _put_back_backward(made):
+    ours = vars(made).get("backward")
+    original = getattr(getattr(ours, "__func__", None), "__wrapped__", None)
+    if not isinstance(original, staticmethod):
+        return False  # somebody has wrapped ours since
+    made.backward = original
+    return vars(made)["backward"] is original
 
 
 def _place_of(code):

@@ -204,6 +204,7 @@ class Session:
             self.outbox.flush()
 
     def _leave(self):
+        self.here[0] = 0  # whatever of ours is still being called, or has been wrapped by somebody else, is silent from now on
         left = self.undo.run()
         try:
             self._tell_status()
@@ -265,9 +266,12 @@ class _Arrival:
             self.leave()
 
     def leave(self):
-        """Take it off the import path."""
+        """Take it off the import path, by a new list: an import that is under way goes through the old one to its end.
+
+        To shorten that list under it would make it pass a finder over and fail to find what is there.
+        """
         if self in sys.meta_path:
-            sys.meta_path.remove(self)
+            sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
         return self not in sys.meta_path
 
 
