@@ -173,3 +173,92 @@ def test_the_end_is_a_state_and_keeps_the_data() -> None:
     model.apply([ev.TargetEnded(6, "exited", "exited with status 3", 3), ev.TargetEnded(7, "lost", "again")])
     assert (model.target.ended, model.target.status) == ("exited", 3)
     assert model.compilations
+
+
+def test_a_crossing_whose_begin_is_unknown_is_counted_and_its_share_is_unknown() -> None:
+    events = [event for event in steps(11, boundary_us=100) if getattr(event, "role", None) != "forward"]
+    model = model_of(events)
+    (boundary,) = model.boundaries.values()
+    assert boundary.crossings == 11 and boundary.host.n == 0
+    assert per_step(model, boundary) == 1.0 and share_of_step(model, boundary) is None
+    assert findings(model) == []
+
+
+def test_time_at_an_inner_boundary_is_not_the_outer_ones_too() -> None:
+    model = model_of(
+        compiled("0/0", 0, 1),
+        broke("0/0", 13),
+        compiled("1/0", 2, 3, function="g"),
+        broke("1/0", 33, function="g"),
+        [added(n, "forward", c) for n, c in ((1, "0/0"), (2, "1/0"))],
+        [added(n, "resume", c, line=line) for n, c, line in ((11, "0/0", 13), (12, "1/0", 33))],
+        # f's region; in the stretch g: region, 500 us of its own stretch, and on; 5 us before and after g are f's
+        samples((1, 10, 20), (2, 25, 30), (12, 530, 530), (11, 535, 535)),
+    )
+    assert {b.line: us(b.host.summary.median) for b in model.boundaries.values()} == {33: 500, 13: 10}
+
+
+def test_a_recursive_boundary_pairs_its_ends_from_the_inside_out() -> None:
+    model = model_of(
+        compiled("0/0", 0, 1),
+        broke("0/0", 13),
+        added(1, "forward", "0/0"),
+        added(2, "resume", "0/0", line=13),
+        samples((1, 10, 20), (1, 30, 40), (2, 47, 47), (2, 60, 60)),
+    )
+    (boundary,) = model.boundaries.values()
+    assert sorted(boundary.host.latest(9)) == [7_000, 23_000]  # 40-47; and 20-60 without the inner call and its stretch
+
+
+def optimizer_steps(*ends: tuple[int, int]) -> ev.Samples:
+    """(instrument, number of the step) with 100 us a step and 10 us of optimizer."""
+    return samples(*((instrument, number * 100 - 10, number * 100) for instrument, number in ends))
+
+
+def test_the_mark_is_handed_on_when_the_job_moves_to_another_optimizer() -> None:
+    model = model_of(
+        [added(n, "optimizer", None) for n in (1, 2, 3)],
+        optimizer_steps(*((1, n) for n in range(1, 11))),
+        optimizer_steps(*((2, n) for n in range(11, 21))),
+        optimizer_steps(*((3, n) for n in range(21, 24))),
+    )
+    assert model.steps.n == 20  # the third has not stepped often enough yet to be more than a visitor
+    model.apply([optimizer_steps(*((3, n) for n in range(24, 31)))])
+    assert model.steps.n == 30 and model.steps.durations.n == 29
+
+
+def test_a_step_within_a_step_of_the_same_optimizer_is_one() -> None:
+    rows = [row for n in range(1, 6) for row in ((1, n * 100 - 30, n * 100 - 10), (1, n * 100 - 40, n * 100))]
+    assert model_of(added(1, "optimizer", None), samples(*rows)).steps.n == 5
+
+
+def test_a_backward_compiled_on_another_thread_makes_the_step_no_steady_one() -> None:
+    model = model_of(
+        added(1, "optimizer", None),
+        optimizer_steps((1, 1), (1, 2)),
+        ev.CompileFinished(260_000, "0/0", "backward", None, None, None, "autograd (1)", 210_000, 50e-6),
+        optimizer_steps((1, 3), (1, 4)),
+    )
+    assert [compiled_in for _, _, compiled_in in model.steps.recent] == [False, True, False]
+    assert model.steps.steady_n == 2
+
+
+def test_graphs_of_one_compilation_are_regions_of_their_own() -> None:
+    model = model_of(compiled("1/0", 0, 1), [added(n, "backward", "1/0") for n in (1, 2, 3)], samples((2, 5, 9)))
+    assert [(key, region.calls) for key, region in model.regions.items()] == [
+        ("0:1/0:backward", 0),
+        ("0:1/0:backward#2", 1),
+        ("0:1/0:backward#3", 0),
+    ]
+
+
+def test_an_entry_after_a_failed_compilation_is_the_first_and_not_a_guard_change() -> None:
+    model = model_of(
+        compiled("1/0", 0, 1, failed="BackendCompilerFailed"),
+        ev.CompileStarted(2_000, "1/1", 0, "f", "/w/model.py", 10, "main"),
+        added(1, "forward", "1/1"),
+        ev.CompileFinished(3_000, "1/1", "forward", "f", "/w/model.py", 10, "main", 2_000, 1e-6),
+        samples((1, 5, 6), (1, 7, 8)),
+    )
+    (region,) = model.regions.values()
+    assert (region.initial.n, region.steady.n, region.after_guard_change.n) == (1, 1, 0)

@@ -1,4 +1,4 @@
-"""The fold over what runs: calls of regions, crossings of boundaries, steps."""
+"""The fold over what runs: calls of regions and crossings of boundaries."""
 
 from __future__ import annotations
 
@@ -9,50 +9,54 @@ from typing import TYPE_CHECKING, Any
 
 from tuimon import events as ev
 from tuimon.model.identity import entry_number, frame_key
-from tuimon.model.parts import Boundary, Region, StepShare
+from tuimon.model.parts import Boundary, Frame, Region
+from tuimon.model.stepping import StepFold
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
 
 RAISED = 1
+DEEPEST = 64
+"""Crossings of one boundary that can be under way on one thread (recursion); older ones have left by an exception."""
+
 _IN_TORCH_OPTIM = f"{os.sep}torch{os.sep}optim{os.sep}"
+
+Entry = tuple[int, str]
+"""(generation, compile id)."""
 
 
 @dataclass(slots=True)
 class _Thread:
     """What the fold remembers of one thread of the job."""
 
-    region_end: dict[tuple[int, str], int] = field(default_factory=dict)
-    """(generation, compile id) -> when the region of that entry last returned: where a boundary begins."""
-    region_ns: int = 0
-    """Time spent in regions so far, a running total."""
-    region_ns_at: dict[tuple[int, str], int] = field(default_factory=dict)
-    """The running total at that moment: regions of callees inside the eager stretch are not the stretch's time."""
+    open_at: dict[Entry, list[tuple[int, int]]] = field(default_factory=dict)
+    """Boundaries that have begun: when the region before them returned, and `told_ns` then. The innermost is last."""
+    told_ns: int = 0
+    """Time that regions and boundaries of this thread have been given so far, a running total. What callees inside an eager
+    stretch were given is not the stretch's own."""
 
 
 @dataclass(slots=True)
 class _Instrument:
     role: str
-    generation: int
-    compile_id: str | None
+    entry: Entry | None = None
     region: Region | None = None
     boundary: Boundary | None = None
     changed_guard: bool = False
-    compiled_optimizer: str | None = None
-    """The frame, where the region is the step of an optimizer that the job compiled."""
+    leads_to_boundary: bool = False
+    is_optimizer: bool = False
+    """A region that is the step of an optimizer which the job compiled."""
 
 
 class CallFold:
-    """Fills in regions, boundaries (their run-time half) and steps."""
+    """Fills in regions and boundaries (their run-time half), and tells the steps."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._instruments: dict[int, _Instrument] = {}
+        self._of_entry: dict[Entry, list[_Instrument]] = {}
         self._threads: dict[int, _Thread] = {}
-        self._touched: list[StepShare] = []
-        self._step_marker: int | str | None = None
-        """What marks the end of a step: the number of an optimizer's instrument, or the frame of a compiled optimizer."""
-        self._first_ns: int | None = None
+        self._steps = StepFold(model)
         self.handlers: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.InstrumentAdded: self._added,
             ev.ThreadSeen: self._thread_seen,
@@ -64,44 +68,57 @@ class CallFold:
 
     def _added(self, event: ev.InstrumentAdded) -> None:
         generation = self._model.generations.current
-        instrument = _Instrument(event.role, generation, event.compile_id)
+        entry = (generation, event.compile_id) if event.compile_id is not None else None
+        instrument = _Instrument(event.role, entry)
         self._instruments[event.instrument] = instrument
         if event.role in ("forward", "backward"):
             instrument.region = self._region(event, generation)
-            number = entry_number(event.compile_id) if event.compile_id else None
-            instrument.changed_guard = number is not None and number > 0
             frame = self._model.frames.get(instrument.region.frame or "")
-            if event.role == "forward" and frame and frame.function == "step" and _IN_TORCH_OPTIM in frame.file:
-                instrument.compiled_optimizer = frame.key
-        elif event.role == "resume" and event.compile_id is not None:
+            instrument.changed_guard = frame is not None and _has_older_entry(frame, event.compile_id)
+            instrument.is_optimizer = (
+                event.role == "forward" and frame is not None and frame.function == "step" and _IN_TORCH_OPTIM in frame.file
+            )
+            self._model.changed("regions")
+        elif event.role == "resume" and entry is not None and event.compile_id is not None:
             boundary = self._model.boundary_of(generation, event.compile_id)
             instrument.boundary = boundary or self._model.adopt_boundary(generation, event.compile_id, event)
             if instrument.boundary.crossings is None:
                 instrument.boundary.crossings = 0
             self._model.changed("boundaries")
+        if entry is not None:
+            self._tie_together(entry, instrument)
+
+    def _tie_together(self, entry: Entry, instrument: _Instrument) -> None:
+        """Regions of an entry that goes on with a resume function are where its boundary begins."""
+        of_entry = self._of_entry.setdefault(entry, [])
+        of_entry.append(instrument)
+        if any(other.boundary is not None for other in of_entry):
+            for other in of_entry:
+                other.leads_to_boundary = other.role == "forward"
 
     def _region(self, event: ev.InstrumentAdded, generation: int) -> Region:
         compile_id = event.compile_id or event.name
-        key = f"{generation}:{compile_id}:{event.role}"
-        region = self._model.regions.get(key)
-        if region is None:
-            frame = frame_key(generation, event.compile_id) if event.compile_id else None
-            known = self._model.frames.get(frame) if frame else None
-            region = Region(
-                key=key,
-                compile_id=compile_id,
-                generation=generation,
-                direction=event.role,
-                frame=frame,
-                function=known.name if known and known.file else event.function,
-                file=known.file if known and known.file else event.file,
-                line=known.line if known and known.file else event.line,
-                backend=event.backend,
-                ops=event.ops,
-                before_attach=event.before_attach,
-            )
-            self._model.regions[key] = region
-            self._model.changed("regions")
+        key = base = f"{generation}:{compile_id}:{event.role}"
+        number = 1
+        while key in self._model.regions:
+            number += 1
+            key = f"{base}#{number}"
+        frame = frame_key(generation, event.compile_id) if event.compile_id else None
+        known = self._model.frames.get(frame) if frame else None
+        region = Region(
+            key=key,
+            compile_id=compile_id,
+            generation=generation,
+            direction=event.role,
+            frame=frame,
+            function=known.name if known and known.file else event.function,
+            file=known.file if known and known.file else event.file,
+            line=known.line if known and known.file else event.line,
+            backend=event.backend,
+            ops=event.ops,
+            before_attach=event.before_attach,
+        )
+        self._model.regions[key] = region
         return region
 
     def _samples(self, event: ev.Samples) -> None:
@@ -114,15 +131,15 @@ class CallFold:
             if thread is None:
                 thread = self._threads[thread_number] = _Thread()
             if instrument.region is not None:
-                self._call(instrument, thread, thread_number, flags, begin_ns, end_ns)
+                self._call(instrument, instrument.region, thread, thread_number, flags, begin_ns, end_ns)
                 regions = True
-                if instrument.compiled_optimizer is not None:
-                    steps |= self._optimizer(instrument.compiled_optimizer, thread_number, end_ns)
+                if instrument.is_optimizer:
+                    steps |= self._steps.optimizer(number, begin_ns, end_ns)
             elif instrument.boundary is not None:
                 self._crossing(instrument, instrument.boundary, thread, thread_number, begin_ns)
                 boundaries = True
             elif instrument.role == "optimizer":
-                steps |= self._optimizer(number, thread_number, end_ns)
+                steps |= self._steps.optimizer(number, begin_ns, end_ns)
             if end_ns > self._model.now_ns:
                 self._model.now_ns = end_ns
         for section, happened in (("regions", regions), ("boundaries", boundaries), ("steps", steps)):
@@ -130,22 +147,25 @@ class CallFold:
                 self._model.changed(section)
 
     def _call(
-        self, instrument: _Instrument, thread: _Thread, thread_number: int, flags: int, begin_ns: int, end_ns: int
+        self,
+        instrument: _Instrument,
+        region: Region,
+        thread: _Thread,
+        thread_number: int,
+        flags: int,
+        begin_ns: int,
+        end_ns: int,
     ) -> None:
-        region = instrument.region
-        assert region is not None
         first = region.calls == 0 and not region.before_attach
         region.calls += 1
         if flags & RAISED:
             region.raised += 1
         took = end_ns - begin_ns
+        began = begin_ns
         if first:
-            began = None
-            if instrument.compile_id is not None and region.direction == "forward":
-                began = self._model.compile_began(region.generation, instrument.compile_id, region.direction)
-            began = begin_ns if began is None else min(began, begin_ns)
-            if self._first_ns is None:
-                self._first_ns = began
+            if instrument.entry is not None and region.direction == "forward":
+                compile_began = self._model.compile_began(*instrument.entry, region.direction)
+                began = begin_ns if compile_began is None else min(compile_began, begin_ns)
             region.initial.add(end_ns - began)
         elif self._model.compiling_between(thread_number, begin_ns, end_ns):
             region.initial.add(took)
@@ -153,61 +173,38 @@ class CallFold:
             region.after_guard_change.add(took)
         else:
             region.steady.add(took)
-        if self._first_ns is None:
-            self._first_ns = begin_ns
-        self._share(region.share, took)
-        if instrument.compile_id is not None and region.direction == "forward":
-            entry = (instrument.generation, instrument.compile_id)
-            thread.region_ns += took
-            thread.region_end[entry] = end_ns
-            thread.region_ns_at[entry] = thread.region_ns
-            frame = self._model.frames.get(region.frame) if region.frame else None
-            if frame is not None:
-                frame.compiled_calls += 1
-        else:
-            thread.region_ns += took
+        self._steps.began(began)
+        self._steps.share(region.share, took)
+        thread.told_ns += took
+        if region.direction != "forward" or instrument.entry is None:
+            return
+        frame = self._model.frames.get(region.frame) if region.frame else None
+        if frame is not None:
+            frame.compiled_calls += 1
+        if instrument.leads_to_boundary:
+            under_way = thread.open_at.setdefault(instrument.entry, [])
+            under_way.append((end_ns, thread.told_ns))
+            if len(under_way) > DEEPEST:
+                del under_way[0]
 
     def _crossing(self, instrument: _Instrument, boundary: Boundary, thread: _Thread, thread_number: int, at_ns: int) -> None:
+        """A resume function is called. Where no region ran before the break, it is not known when the stretch began."""
         boundary.crossings = (boundary.crossings or 0) + 1
-        assert instrument.compile_id is not None
-        entry = (instrument.generation, instrument.compile_id)
-        began = thread.region_end.pop(entry, None)
-        took = 0
-        if began is not None and at_ns >= began:
-            inner = thread.region_ns - thread.region_ns_at[entry]
-            took = max(0, at_ns - began - inner - self._model.compiling_between(thread_number, began, at_ns))
+        assert instrument.entry is not None
+        under_way = thread.open_at.get(instrument.entry)
+        took = None
+        if under_way:
+            began, told = under_way.pop()
+            callees = thread.told_ns - told
+            took = max(0, at_ns - began - callees - self._model.compiling_between(thread_number, began, at_ns))
             boundary.host.add(took)
-        self._share(boundary.share, took)
+            thread.told_ns += took
+        self._steps.share(boundary.share, took)
 
-    def _share(self, share: StepShare, took_ns: int) -> None:
-        if share.pending_count == 0:
-            self._touched.append(share)
-        share.note(took_ns)
 
-    def _optimizer(self, marker: int | str, thread_number: int, end_ns: int) -> bool:
-        """The end of an optimizer's step. The first optimizer seen marks the job's steps; a second one is part of them."""
-        if self._step_marker is None:
-            self._step_marker = marker
-        if marker != self._step_marker:
-            return False
-        steps = self._model.steps
-        steps.source = "optimizer"
-        begin = steps.last_end_ns
-        if begin is None and self._model.target.how == "run":
-            begin = self._first_ns
-        steps.last_end_ns = end_ns
-        steady = False
-        if begin is not None:
-            took = end_ns - begin
-            compiled = self._model.compiling_between(thread_number, begin, end_ns) > 0
-            steady = not compiled
-            steps.durations.add(took)
-            steps.recent.append((steps.n, took, compiled))
-            if steady:
-                steps.steady_n += 1
-                steps.steady_ns += took
-        steps.n += 1
-        for share in self._touched:
-            share.close(steady)
-        self._touched.clear()
-        return True
+def _has_older_entry(frame: Frame, compile_id: str | None) -> bool:
+    """Whether the frame has a cache entry from before this one: then it was made because a guard failed."""
+    number = entry_number(compile_id) if compile_id is not None else None
+    if number is None:
+        return False
+    return any((entry_number(entry) or 0) < number for entry in frame.entries)

@@ -45,20 +45,22 @@ class CompilerFold:
 
     # ------------------------------------------------------------------------------------------ for the other folds
 
-    def overlap(self, thread: int, begin_ns: int, end_ns: int) -> int:
-        """ns of [begin, end] that finished compilations of this thread cover, each instant once."""
+    def overlap(self, thread: int | None, begin_ns: int, end_ns: int) -> int:
+        """ns of [begin, end] that finished compilations of this thread (None: of any) cover, each instant once."""
         if begin_ns >= self._latest_end_ns:  # the steady state: nothing has compiled since, on no thread
             return 0
+        if thread is None:
+            spans = [span for intervals in self._intervals.values() for span in intervals]
+        else:
+            names = [name for name, number in self.thread_number.items() if number == thread]
+            spans = [span for name in names for span in self._intervals.get(name, ())]
         total = 0
         reached = begin_ns
-        for name, number in self.thread_number.items():
-            if number != thread:
-                continue
-            for began, ended in sorted(self._intervals.get(name, ())):
-                low, high = max(began, reached), min(ended, end_ns)
-                if high > low:
-                    total += high - low
-                    reached = high
+        for began, ended in sorted(spans):
+            low, high = max(began, reached), min(ended, end_ns)
+            if high > low:
+                total += high - low
+                reached = high
         return total
 
     def began(self, generation: int, compile_id: str, direction: str) -> int | None:

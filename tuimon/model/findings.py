@@ -42,9 +42,15 @@ def findings(model: Model) -> list[Finding]:
 
 
 def share_of_step(model: Model, boundary: Boundary) -> float | None:
-    """The boundary's host time in steady steps over the time of those steps; None while there are none."""
-    steps = model.steps
-    return boundary.share.ns / steps.steady_ns if steps.steady_ns else None
+    """The boundary's host time in steady steps over the time of those steps.
+
+    None while there are none, and where the time of more than a hundredth of the crossings is not known: a sum with holes is
+    no share.
+    """
+    steps, share = model.steps, boundary.share
+    if not steps.steady_ns or boundary.crossings is None or share.untimed * 100 > share.count:
+        return None
+    return share.ns / steps.steady_ns
 
 
 def per_step(model: Model, boundary: Boundary) -> float | None:

@@ -105,8 +105,8 @@ class Model:
             return None
         return self.target.attached_wall_s - self.target.attached_ns / 1e9
 
-    def compiling_between(self, thread: int, begin_ns: int, end_ns: int) -> int:
-        """How many ns of [begin, end] the thread spent in compilations that are over; for the folds."""
+    def compiling_between(self, thread: int | None, begin_ns: int, end_ns: int) -> int:
+        """How many ns of [begin, end] the thread, or with None any thread, spent in finished compilations; for the folds."""
         return self._compiler.overlap(thread, begin_ns, end_ns)
 
     def compile_began(self, generation: int, compile_id: str, direction: str) -> int | None:

@@ -18,20 +18,27 @@ class StepShare:
 
     ns: int = 0
     count: int = 0
+    untimed: int = 0
+    """How many of `count` have no known time."""
     pending_ns: int = 0
     pending_count: int = 0
+    pending_untimed: int = 0
 
-    def note(self, ns: int, count: int = 1) -> None:
-        """Something of the step that is running now."""
-        self.pending_ns += ns
-        self.pending_count += count
+    def note(self, ns: int | None) -> None:
+        """Something of the step that is running now; None where its time is not known."""
+        self.pending_count += 1
+        if ns is None:
+            self.pending_untimed += 1
+        else:
+            self.pending_ns += ns
 
     def close(self, keep: bool) -> None:
         """The step is over: keep what it had, or leave it out because it was not a steady one."""
         if keep:
             self.ns += self.pending_ns
             self.count += self.pending_count
-        self.pending_ns = self.pending_count = 0
+            self.untimed += self.pending_untimed
+        self.pending_ns = self.pending_count = self.pending_untimed = 0
 
 
 @dataclass(slots=True)
@@ -63,7 +70,7 @@ class Region:
     """One compiled graph as it is called at run time."""
 
     key: str
-    """`generation:compile id:direction`."""
+    """`generation:compile id:direction`, with `#2` and so on behind it where one compilation made several graphs."""
     compile_id: str
     generation: int
     direction: str

@@ -63,6 +63,9 @@ def boundaries(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
     for boundary in ordered:
         if boundary.crossings is None:
             gaps.add(f"boundaries[{boundary.key}].crossings", _why_not_counted(boundary))
+        elif boundary.share.untimed * 100 > boundary.share.count:
+            why = "no graph runs before the break, so it is not known when the stretch begins"
+            gaps.add(f"boundaries[{boundary.key}].host", f"{boundary.host.n} of {boundary.crossings} crossings timed: {why}")
     return [_boundary(boundary, model) for boundary in ordered]
 
 
