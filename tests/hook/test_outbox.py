@@ -41,7 +41,7 @@ def test_a_reader_that_never_reads_costs_bounded_memory_and_every_loss_is_counte
     ours.setblocking(False)
     box = outbox.Outbox(ours)
     box.limit = 1000
-    timed = timers.call_timer(lambda: None, 1, box, bytearray(b"\1"))
+    timed = timers.call_timer(lambda: None, 1, box, [True])
     for _ in range(60):
         for _ in range(400):
             timed()

@@ -92,6 +92,15 @@ class CompileLog(logging.Handler):
     def emit(self, record):
         """Not used: `handle` does it all."""
 
+    def _at_fork_reinit(self):
+        """Called by logging in every child that the job forks: the whole hook is silent there.
+
+        os.register_at_fork could do the same but can never be undone; a handler is forgotten with its last reference. To ask
+        for the pid, or for a page that the kernel clears at fork, costs a microsecond at each look.
+        """
+        self._hook.here[0] = False
+        super()._at_fork_reinit()
+
     def _take(self, record):
         metadata = getattr(record, "metadata", None)
         if not self._hook.here[0] or metadata is None:

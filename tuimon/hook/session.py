@@ -6,6 +6,7 @@ the optimizer's hooks). The promises: no exception of ours reaches the job, noth
 
 import atexit
 import contextlib
+import os
 import select
 import sys
 import threading
@@ -34,7 +35,8 @@ class Session:
         self._numbers = iter(range(1, 2**32))
         self._cost_ns = 0.0
         self._told = None
-        self.here = timers.fork_mark()
+        self.here = [True]
+        self._pid = os.getpid()
         self.outbox = Outbox(sock)
         self.undo = Undo()
         self.instruments = {}
@@ -204,7 +206,9 @@ class Session:
             self.outbox.flush()
 
     def _leave(self):
-        self.here[0] = 0  # whatever of ours is still being called, or has been wrapped by somebody else, is silent from now on
+        self.here[0] = (
+            False  # whatever of ours is still being called, or has been wrapped by somebody else, is silent from now on
+        )
         left = self.undo.run()
         try:
             self._tell_status()
@@ -216,7 +220,7 @@ class Session:
 
     def _job_ends(self):
         """At exit of the job, on its main thread: have the rest sent, within a bound."""
-        if not self.here[0]:
+        if os.getpid() != self._pid:
             return  # a forked child: the socket is the parent's
         self._reason = "exit"
         try:

@@ -1,5 +1,8 @@
 """The only code of the hook that runs in every step: the functions that stand in for a region or a resume function.
 
+`here` is a list of one item, true while the session lasts and in this process: a forked child has our wrappers but no sender,
+and a timer that is still called after the detach must be silent.
+
 Rules for these bodies. C functions only, bound to local names when the timer is made: under Dynamo's frame callback a Python
 call would be looked at. One append a call. Nothing that can block, log or allocate more than the sample.
 
@@ -7,28 +10,10 @@ A sample is a tuple, in the order of `wire.SAMPLE`: (number, thread's ident, fla
 microsecond more in a real step, whose caches are cold; hot, in a loop of nothing else, one would not see it.
 """
 
-import mmap
 import time
 from _thread import get_ident
 
 RAISED = 1
-_WIPE_ON_FORK = 18  # MADV_WIPEONFORK, Linux 4.14; not named in the mmap module
-
-
-def fork_mark():
-    """Something whose first byte is 1 in this process and 0 in every child that it forks.
-
-    A child of the job carries our wrappers but no sender; the timers ask this byte and stay silent there. It is a page that
-    the kernel clears at fork: os.register_at_fork could never be undone, and os.getpid is a system call at each look. Where
-    the kernel lacks it, a child's samples end in its own bounded queue and go nowhere.
-    """
-    try:
-        page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        page.madvise(_WIPE_ON_FORK)
-    except (OSError, ValueError, AttributeError):
-        page = bytearray(1)
-    page[0] = 1
-    return page
 
 
 def call_timer(fn, number, outbox, here):
@@ -83,7 +68,7 @@ def cost_of_a_call(outbox_type):
     def nothing(argument):
         return argument
 
-    timed = call_timer(nothing, 0, outbox, bytearray(b"\1"))
+    timed = call_timer(nothing, 0, outbox, [True])
     now = time.perf_counter_ns
     costs = []
     for _ in range(9):
