@@ -9,6 +9,13 @@ import pytest
 
 from tests.cases import differences
 
+
+def boundary(file: str, line: int, crossings: int, reason: str) -> dict[str, Any]:
+    """A boundary in library code that the user's line reached."""
+    user = {"user_file": f"/x/{file}", "user_line": line}
+    return {**user, "file": "/lib/torch/y.py", "line": 79, "crossings": crossings, "reason": reason}
+
+
 EXPECTED: dict[str, Any] = {
     "graph_breaks": [{"file_line": "a.py:3", "sites": 1, "crossings_total": 5, "reason_contains": "item"}],
     "recompiles": [
@@ -18,7 +25,7 @@ EXPECTED: dict[str, Any] = {
     "graph_executions": {"0/0": 5},
 }
 REPORT: dict[str, Any] = {
-    "boundaries": [{"user_file": "/x/a.py", "user_line": 3, "crossings": 5, "reason": "Tensor.item()"}],
+    "boundaries": [boundary("a.py", 3, 5, "Tensor.item()")],
     "recompiles": [
         {"function": "f", "file": "/x/a.py", "line": 1, "compile_id": "0/1", "reason": "size mismatch", "refused": False},
         {"function": "f", "file": "/x/a.py", "line": 1, "compile_id": "0/8", "reason": "size mismatch", "refused": True},
@@ -43,7 +50,7 @@ def test_the_same_is_the_same() -> None:
         ("boundaries", lambda b: b[0].update(crossings=None)),
         ("boundaries", lambda b: b[0].update(reason="other")),
         ("boundaries", lambda b: b.clear()),
-        ("boundaries", lambda b: b.append({"user_file": "a.py", "user_line": 9, "crossings": 1, "reason": ""})),
+        ("boundaries", lambda b: b.append(boundary("a.py", 9, 1, ""))),
         ("recompiles", lambda r: r[0].update(refused=True)),
         ("recompiles", lambda r: r[0].update(line=2)),
         ("recompiles", lambda r: r.append(dict(r[0], compile_id="0/2"))),

@@ -52,6 +52,14 @@ def _frame(frame: Frame, is_skipped: bool) -> dict[str, Any]:
     }
 
 
+def _names(model: Model, compilation: Compilation) -> dict[str, str | None]:
+    """The code's own name, and the user's name for it where the code is a library's."""
+    frame = model.frames.get(compilation.frame) if compilation.frame else None
+    if frame is None:
+        return {"function": compilation.function, "display": None}
+    return {"function": frame.function, "display": frame.display}
+
+
 def recompiles(model: Model) -> list[dict[str, Any]]:
     """`recompiles[]` in the order in which they happened, the attempt that the limit refused included."""
     found = []
@@ -62,7 +70,7 @@ def recompiles(model: Model) -> list[dict[str, Any]]:
         found.append(
             {
                 "frame": compilation.frame,
-                "function": compilation.function,
+                **_names(model, compilation),
                 "file": compilation.file,
                 "line": compilation.line,
                 "compile_id": compilation.compile_id,
@@ -89,7 +97,7 @@ def compiles(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
             "compile_id": compilation.compile_id,
             "generation": compilation.generation,
             "direction": compilation.direction,
-            "function": compilation.function,
+            **_names(model, compilation),
             "file": compilation.file,
             "line": compilation.line,
             "why": compilation.why,

@@ -7,6 +7,7 @@ from typing import Any
 
 from tuimon.draw.format import count, duration, per_step, percent, size, spread, three
 from tuimon.draw.text import clean
+from tuimon.model.identity import plain_function
 
 Facts = dict[str, Any]
 
@@ -104,7 +105,7 @@ def recompile_title(recompile: Facts, limits: dict[str, Facts]) -> str:
     if frame is not None and frame["limit"] is not None:
         used = f", {frame['entries']} of {frame['limit']} entries used"
     refused = "REFUSED by the recompile limit: " if recompile["refused"] else ""
-    name = f"{clean(recompile['function'])} [{recompile['compile_id']}]"
+    name = f"{shown(recompile)} [{recompile['compile_id']}]"
     return f"{refused}{name}  {place(recompile['file'], recompile['line'])}{used}"
 
 
@@ -133,14 +134,14 @@ def compile_time(seconds: Facts) -> str:
 
 def frame_title(frame: Facts) -> str:
     """`encode  model.py:9`."""
-    return f"{clean(frame['display'] or frame['function'])}  {place(frame['file'], frame['line'])}"
+    return f"{shown(frame)}  {place(frame['file'], frame['line'])}"
 
 
 def region_title(region: Facts) -> str:
     """`forward model.py:12 [0/0] forward, inductor`."""
     again = f" after reset {region['generation']}" if region["generation"] else ""
     backend = f", {clean(region['backend'])}" if region["backend"] else ""
-    name = f"{clean(region['function'])} {place(region['file'], region['line'])}"
+    name = f"{shown(region)} {place(region['file'], region['line'])}"
     return f"{name} [{region['compile_id']}{again}] {region['direction']}{backend}"
 
 
@@ -153,6 +154,14 @@ def region_facts(region: Facts) -> list[str]:
     if region["share_of_step"] is not None:
         facts.append(f"{percent(region['share_of_step'])} of a step")
     return facts
+
+
+def shown(named: Facts) -> str:
+    """What to call a frame: the user's name for it if there is one; a resume function by the function that it goes on with."""
+    if named.get("display"):
+        return clean(named["display"])
+    plain = plain_function(named["function"])
+    return clean(plain if plain == named["function"] else f"{plain} from line {named['line']} on")
 
 
 def cache_line(caches: Facts) -> str:
