@@ -14,7 +14,7 @@ help:
 	@echo 'make demo    install into $(VENV), then a training program and the monitor on it (no terminal: a report)'
 	@echo 'make test    install into $(VENV), then lint, type check and tests'
 	@echo 'make lint    ruff and mypy alone'
-	@echo 'make bench   what the hook costs a job, as ratios'
+	@echo 'make bench   what the hook and an attach cost a job, as ratios and figures'
 	@echo 'make cases   programs with known breaks and recompiles, from the folder that TUIMON_CASES names'
 	@echo 'make clean   remove $(VENV) and the caches of the tools'
 	@echo 'PYTHON=python3.12 chooses another Python (3.10 or later)'
@@ -34,6 +34,7 @@ lint: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m tests.bench.hook_cost
+	@$(BIN)/python -m tests.bench.attach_cycles
 
 cases: $(READY)
 	@$(BIN)/python -m tests.cases
