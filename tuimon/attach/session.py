@@ -106,7 +106,7 @@ def _greet(
         hello = channel.receive_hello(connection, way.token, CONNECT_S)
         if hello.get("pid") != target.pid_inside:
             raise Refused("peer", f"the hook says that it is process {hello.get('pid')}, not {target.pid_inside}")
-        say("the hook has said hello")
+        say("the process has answered; putting the hook in")
         channel.send_bundle(connection, sources, digest(sources), options)
         decoder = wire.Decoder()
         early = channel.first_answer(connection, decoder, max(seconds, CONNECT_S))

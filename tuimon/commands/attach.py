@@ -29,7 +29,11 @@ def run(pid: int, options: Options) -> int:
     if options.screen:
         from tuimon.commands.screen import show
 
-        return show(feed, options)
+        status = show(feed, options)
+        ended = feed.model.target
+        gone = ended.ended is not None and ended.ended != "detached"
+        say(f"{pid}: {ended.ended_detail}" if gone else f"detached from {pid}; it runs on")
+        return status
     return _headless(feed, pid, options)
 
 
