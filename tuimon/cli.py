@@ -20,6 +20,7 @@ exit status: `run` and `demo` end with the program's own (128 + n where signal n
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run tuimon with the arguments (those of the process where none are given); gives the exit status."""
+    _open_streams()
     words, command = _split(sys.argv[1:] if argv is None else list(argv))
     args = _parser().parse_args(words)
     try:
@@ -29,10 +30,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
 
 
+def _open_streams() -> None:
+    """Whoever started us may have closed a standard stream; a file that takes its number would then be written into."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
 def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
     """The words before the first `--`, and those behind it: the program of `run`, whose options are none of ours."""
-    if words[:1] == ["run"] and "--" in words:
-        at = words.index("--")
+    at = words.index("--") if "--" in words else 0
+    if "run" in words[:at]:
         return words[:at], words[at + 1 :]
     return words, None
 
@@ -45,6 +57,9 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
     options = _options(args)
     if options.output is not None and not options.output.parent.is_dir():  # now, not when there is a report to lose
         say(f"there is no directory {options.output.parent} to write the report into")
+        return USAGE
+    if options.output is not None and options.output.is_dir():
+        say(f"{options.output} is a directory; name a file for the report")
         return USAGE
     if options.screen:
         from tuimon.app import why_no_screen

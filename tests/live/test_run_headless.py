@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import TUIMON, Ran, start, tuimon, until
+from tests.support.command import TUIMON, Ran, environment, start, tuimon, until
 
 pytestmark = pytest.mark.live
 pytest.importorskip("torch")
@@ -174,3 +175,49 @@ def test_a_reader_that_goes_away_breaks_nothing() -> None:
     err = process.stderr.read()
     assert process.wait(60) == 0
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("script", "given", "wanted"),
+    [
+        ("export PYTHONPATH=/x/lib:$PYTHONPATH; ", "/user/a:/user/b", "/x/lib:/user/a:/user/b"),
+        ("export PYTHONPATH=/x/lib; ", "/user/a", "/x/lib"),
+        ("", "/user/a", "/user/a"),
+    ],
+)
+def test_a_path_that_a_launch_script_extends_stays(tmp_path: Path, script: str, given: str, wanted: str) -> None:
+    child, program = tmp_path / "child.py", tmp_path / "program.py"
+    child.write_text("import os; print('path', os.environ.get('PYTHONPATH'), flush=True)\n")
+    program.write_text(child.read_text() + f"import subprocess, sys; subprocess.run([sys.executable, {str(child)!r}])\n")
+    line = f"{script}{sys.executable} {program}"
+    ran = tuimon("run", "--format", "json", "--", "bash", "-c", line, PYTHONPATH=given)
+    assert [text for text in ran.err.splitlines() if text.startswith("path ")] == [f"path {wanted}"] * 2, ran.err
+
+
+def test_options_may_stand_before_the_command(tmp_path: Path) -> None:
+    ran = tuimon("--headless", "--format", "json", "run", "--", sys.executable, "-c", "raise SystemExit(4)")
+    assert ran.status == 4 and ran.report["target"]["ended"]["status"] == 4
+
+
+def test_closed_standard_streams_change_nothing_for_the_program(tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    words = [*TUIMON, "run", "--format", "json", "-o", str(out), "--", sys.executable, "-c", "raise SystemExit(3)"]
+    line = " ".join(f"'{word}'" for word in words) + " <&- >&- 2>&-"
+    ran = subprocess.run(["bash", "-c", line], env=environment(), timeout=60, check=False)
+    assert ran.returncode == 3
+    assert json.loads(out.read_text())["target"]["ended"]["status"] == 3
+
+
+def test_a_job_that_closes_every_descriptor_keeps_its_files_to_itself(tmp_path: Path) -> None:
+    kept = tmp_path / "checkpoint"
+    text = (
+        "import os, time\n"
+        "time.sleep(0.3)\n"
+        "os.closerange(3, 4096)\n"
+        f"files = [open({str(kept)!r} + str(i), 'w') for i in range(600)]\n"
+        "time.sleep(1.0)\n"
+        "for file in files: file.write('mine'); file.close()\n"
+    )
+    ran = tuimon("run", "--format", "json", "--", sys.executable, "-c", text)
+    assert ran.status == 0, ran.err
+    assert {(tmp_path / f"checkpoint{i}").read_text() for i in range(600)} == {"mine"}

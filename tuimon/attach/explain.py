@@ -22,13 +22,12 @@ def timed_out(pid: int, state: int) -> Refused:
         return Refused(
             "main-busy",
             f"the main thread of process {pid} has not come back to Python ({where_is_main(pid)}) and no other thread can be "
-            "used; cancelled: try again when it gets on, or give a longer --timeout",
+            "used; cancelled: try again when it gets on",
         )
     if state == 1:
         return Refused(
             "gil-held",
-            f"a thread of process {pid} holds the GIL in a long native call; cancelled: try again when it gets on, or give a "
-            "longer --timeout",
+            f"a thread of process {pid} holds the GIL in a long native call; cancelled: try again when it gets on",
         )
     return Refused("no-hello", f"the hook was started in process {pid} but does not answer; cancelled")
 

@@ -171,8 +171,11 @@ class _Relay:
     def _arrived(self, number: int, _: FrameType | None) -> None:
         if self._process is None:
             self._waiting.append(number)
-        else:
+        elif self._process.poll() is None:
             self._send(number)
+        else:  # nobody to pass it on to: it is for tuimon, which may be waiting for a reader of its report
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
     def _send(self, number: int) -> None:
         assert self._process is not None

@@ -72,6 +72,7 @@ def serve(session, connection):
 
 def connect(path):
     """The socket, or None when tuimon does not listen there any more."""
+    import os
     import socket
 
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -81,7 +82,44 @@ def connect(path):
     except OSError:
         connection.close()
         return None
+    try:
+        os.unlink(path)  # tuimon does so too, if it lives to
+    except OSError:
+        pass
+    connection = out_of_the_way(connection)
+    global who
+    who = identity(connection)
     return connection
+
+
+HIGH = 512
+who = None
+
+
+def out_of_the_way(connection):
+    """The same connection under a high number: the low ones are what a job that closes everything opens its files under."""
+    import fcntl
+    import socket
+
+    try:
+        number = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH)
+    except OSError:
+        return connection  # the job may not have so many
+    higher = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, number)
+    higher.settimeout(connection.gettimeout())
+    connection.close()
+    return higher
+
+
+def identity(connection):
+    """What the descriptor leads to; None when it is closed."""
+    import os
+
+    try:
+        about = os.fstat(connection.fileno())
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def greet(connection, token):
@@ -217,6 +255,8 @@ def read(connection, length):
 
 def report(connection, error):
     """Tell tuimon what went wrong, if it still listens."""
+    if identity(connection) != who:
+        return
     try:
         where = ""
         trace = error.__traceback__
@@ -230,7 +270,13 @@ def report(connection, error):
 
 
 def close(connection):
-    """Shut the connection down: a forked child may hold a copy, which closing alone would leave open."""
+    """Shut the connection down: a forked child may hold a copy, which closing alone would leave open.
+
+    A descriptor that leads elsewhere by now is the job's: it is left alone.
+    """
+    if identity(connection) != who:
+        connection.detach()
+        return
     try:
         connection.shutdown(2)
     except OSError:

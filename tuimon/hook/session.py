@@ -14,6 +14,7 @@ import time
 
 from . import facts, history, timers, wire
 from .compile_log import CompileLog
+from .line import Line
 from .outbox import Outbox
 from .regions import Regions
 from .steps import Steps
@@ -28,7 +29,7 @@ class Session:
     """One attachment. `install()`, then `serve()` until it is over."""
 
     def __init__(self, sock, hello, options):
-        self._sock = sock
+        self._sock = Line(sock)
         self._options = options or {}
         self._over = threading.Event()
         self._reason = "detached"
@@ -37,7 +38,7 @@ class Session:
         self._told = None
         self.here = [True]
         self._pid = os.getpid()
-        self.outbox = Outbox(sock)
+        self.outbox = Outbox(self._sock)
         self.undo = Undo()
         self.instruments = {}
         self._skip_code = None
@@ -115,7 +116,7 @@ class Session:
             raise
 
     def _install(self):
-        self._sock.setblocking(False)
+        self._sock.settimeout(0.0)
         self._cost_ns = timers.cost_of_a_call(Outbox)
         self.outbox.put({"k": "ack", "t": time.monotonic_ns(), "proto": wire.PROTOCOL})
         self._tell_facts()

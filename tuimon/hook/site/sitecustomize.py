@@ -22,10 +22,14 @@ def _take_out():
     if _is_launcher(sys.orig_argv):
         return None
     del os.environ["TUIMON_CONNECT"]
-    if wish.get("pythonpath") is None:
-        os.environ.pop("PYTHONPATH", None)
+    # a script that started this program may have added to the variable: only our own part of it goes
+    users = wish.get("pythonpath")
+    ours = here + os.pathsep + users if users else here
+    left = os.environ.get("PYTHONPATH", "").replace(ours, users or "", 1)
+    if left or users is not None:
+        os.environ["PYTHONPATH"] = left
     else:
-        os.environ["PYTHONPATH"] = wish["pythonpath"]
+        os.environ.pop("PYTHONPATH", None)
     if os.environ.get("RANK", "0") != "0":
         return None
     return wish
