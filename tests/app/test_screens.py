@@ -417,7 +417,13 @@ def test_any_size(name: str) -> None:
 
 def test_twenty_by_five_has_useful_lines() -> None:
     async def body(on: Driven) -> None:
-        assert on.text.split("\n") == ["25.8/s  24.0 ms", "step 260", "17.0% model.py:57 Un", "3 recompiles", ""]
+        assert on.text.split("\n") == [
+            "25.8/s  24.0 ms",
+            "step 260",
+            "17.0% model.py:57 U…",
+            "3 recompiles",
+            "7.20 ms bwd forward",
+        ]
 
     drive(busy(), (20, 5), body)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuimon.draw.names import command, frame_name, function_name, place
+from tuimon.draw.names import command, frame_name, function_name, marked_id, place
 from tuimon.draw.text import cells
 
 
@@ -28,6 +28,10 @@ def test_the_place_goes_before_the_function(width: int, name: str) -> None:
 @pytest.mark.parametrize(("width", "name"), [(30, "modeling_llama.py:41"), (14, "model…ma.py:41"), (6, "m…y:41"), (3, "m…1")])
 def test_the_line_of_a_place_is_kept(width: int, name: str) -> None:
     assert place("/src/modeling_llama.py", 41, width, "…") == name
+
+
+def test_an_id_says_after_which_reset_it_was_given() -> None:
+    assert [marked_id("0/0", generation) for generation in (0, 1, 2)] == ["0/0", "0/0 r1", "0/0 r2"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuimon.draw.text import ascii_only, cells, clean, cut, exactly, fill, head, line_cells, middle, pad, tail, two_ends, wrap
+from tuimon.draw.text import (
+    ascii_only,
+    cells,
+    clean,
+    cut,
+    cut_line,
+    exactly,
+    fill,
+    head,
+    line_cells,
+    middle,
+    pad,
+    tail,
+    two_ends,
+    without_escapes,
+    wrap,
+)
 
 ANYTHING = st.text(max_size=60)
 
@@ -77,3 +93,29 @@ def test_parts_of_the_highest_rank_go_first() -> None:
 def test_the_right_end_of_a_line_is_kept_whole() -> None:
     line = two_ends([("a long left end", "a")], [("right", "b")], 12)
     assert "".join(text for text, _ in line) == "a long right"
+
+
+@given(st.lists(st.text(max_size=12).map(clean), max_size=4), st.integers(-2, 30))
+def test_a_line_that_is_cut_says_so(texts: list[str], width: int) -> None:
+    line = [(text, "text") for text in texts]
+    shorter = cut_line(line, width, "…")
+    assert line_cells(shorter) <= max(0, width)
+    if line_cells(line) > width > 0:
+        assert shorter[-1][0] == "…"
+    elif line_cells(line) <= width:
+        assert shorter == line
+
+
+@pytest.mark.parametrize(
+    ("given_text", "plain"),
+    [
+        ("\x1b[38;5;196mred\x1b[m", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b(Bplain\x1b7", "plain"),
+        ("array[3] stays", "array[3] stays"),
+        ("\x1b]0;never ended", "0;never ended"),
+    ],
+)
+def test_escape_sequences_go_as_a_whole(given_text: str, plain: str) -> None:
+    assert without_escapes(given_text) == plain

@@ -139,7 +139,7 @@ class MonitorApp(App[None]):
 
     def scene(self) -> Scene:
         """What is known now."""
-        return self._scene(self.feed.model, self.pump.now_ns())
+        return self._scene(self.feed.model, self.pump.now_ns(), self.pump.beat_ns)
 
     def panel_scene(self) -> Scene:
         """What the panels show: what is known now, or was when the screen was frozen."""
@@ -148,14 +148,15 @@ class MonitorApp(App[None]):
     def _still_scene(self) -> Scene | None:
         if self._still is None:
             return None
-        return self._scene(self._still.model, self._still.now_ns)
+        return self._scene(self._still.model, self._still.now_ns, self._still.beat_ns)
 
-    def _scene(self, model: Model, now_ns: int) -> Scene:
+    def _scene(self, model: Model, now_ns: int, beat_ns: int | None) -> Scene:
         offset = self.settings.utc_offset_s
         return Scene(
             model=model,
             glyphs=self.settings.glyphs,
             now_ns=now_ns,
+            beat_ns=beat_ns,
             ceilings=self.settings.ceilings,
             ceiling=self._ceiling,
             nvml_waiting_s=self.feed.nvml_waiting(),
@@ -191,7 +192,7 @@ class MonitorApp(App[None]):
         """Stop the screen, or let it catch up. The model takes everything in all the while."""
         if self._still is None:
             self._events_at_freeze = self.pump.events
-            self._still = self._scene(still(self.feed.model), self.pump.now_ns())
+            self._still = self._scene(still(self.feed.model), self.pump.now_ns(), self.pump.beat_ns)
         else:
             self._still = None
         self.paint()

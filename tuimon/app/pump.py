@@ -59,6 +59,8 @@ class Pump:
         """What it is now: less than chosen on a slow line."""
         self._clean = 0
         self._anchor: tuple[int, int] | None = None
+        self.beat_ns = 0
+        """The time on the job's clock when events were last taken in. That none has come can be said up to here."""
         self._looked_ns = 0
         self.events = 0
         """Events taken in, a batch of samples counted by its samples."""
@@ -84,13 +86,13 @@ class Pump:
     def take(self) -> None:
         """Fold in what has come; no painting."""
         events = self._feed.drain()
-        if not events:
-            return
-        before = self.model.now_ns
-        self.model.apply(events)
-        self.events += sum(len(event.rows) if isinstance(event, ev.Samples) else 1 for event in events)
-        if self.model.now_ns > before or self._anchor is None:
-            self._anchor = (self.model.now_ns, self._clock())
+        if events:
+            before = self.model.now_ns
+            self.model.apply(events)
+            self.events += sum(len(event.rows) if isinstance(event, ev.Samples) else 1 for event in events)
+            if self.model.now_ns > before or self._anchor is None:
+                self._anchor = (self.model.now_ns, self._clock())
+        self.beat_ns = self.now_ns()
 
     def tick(self) -> None:
         """One beat of the timer."""

@@ -26,6 +26,8 @@ class Scene:
     nvml_waiting_s: float | None = None
     """How long a call into the driver has not come back; None if none is waiting."""
     utc_offset_s: int = 0
+    beat_ns: int | None = None
+    """`now_ns` when events were last taken in; None: now. What did not come may have come since then, unseen."""
 
 
 @dataclass(slots=True)

@@ -49,6 +49,11 @@ def frame_name(function: str, file: str, line: int | None, width: int, ellipsis:
     return middle(function, width, ellipsis)
 
 
+def marked_id(compile_id: str, generation: int) -> str:
+    """A compile id, `0/0`; `0/0 r1` from after the first reset, where Dynamo gives the same ids out again."""
+    return f"{clean(compile_id)} r{generation}" if generation else clean(compile_id)
+
+
 def command(text: str, width: int, ellipsis: str) -> str:
     """A command line in at most `width` cells: where it does not fit, folders go, then the interpreter, then the end."""
     text = clean(text)

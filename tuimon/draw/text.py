@@ -6,6 +6,7 @@ guards, its own output) is not trusted: it goes through `clean` before it is mea
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
@@ -148,6 +149,28 @@ def exactly(line: Line, width: int, role: str = "text") -> Line:
     if left > 0:
         out.append((" " * left, role))
     return out
+
+
+def cut_line(line: Line, width: int, ellipsis: str) -> Line:
+    """The line in at most `width` cells, its end replaced by the ellipsis where it does not fit."""
+    if line_cells(line) <= width:
+        return line
+    if width <= 0:
+        return []
+    out = exactly(line, width - 1)
+    return [*out, (ellipsis, out[-1][1] if out else line[0][1])]
+
+
+_ESCAPES = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # an OSC, up to its end: a title, a link
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # a CSI: colours, moves
+    r"|\x1b[ -/]*[0-~]"  # any other
+)
+
+
+def without_escapes(text: str) -> str:
+    """The text without a terminal's escape sequences, each taken out whole. What is left still has to be cleaned."""
+    return _ESCAPES.sub("", text[:LONGEST])
 
 
 def wrap(text: str, width: int) -> list[str]:

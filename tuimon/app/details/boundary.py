@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, populations, prose
 from tuimon.app.details.source import Excerpt, excerpt_lines
-from tuimon.app.panels.boundaries import crossings_per_step, kind, share_of_step, tag
+from tuimon.app.panels.boundaries import kind, tag
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.text import Line, clean
+from tuimon.model.findings import per_step, share_of_step
 from tuimon.model.parts import Boundary
 
 
@@ -53,8 +54,15 @@ def _cost(scene: Scene, boundary: Boundary, width: int) -> list[Line]:
         )
     else:
         out += fact("crossings", fmt.count(boundary.crossings), width)
-        out += fact("in a steady step", fmt.per_step(crossings_per_step(scene, boundary)), width)
-        out += fact("share of its time", fmt.percent(share_of_step(scene, boundary)), width)
+        out += fact("in a steady step", fmt.per_step(per_step(scene.model, boundary)), width)
+        out += fact("share of its time", fmt.percent(share_of_step(scene.model, boundary)), width)
+        if boundary.crossings is not None and boundary.host.n < boundary.crossings:
+            out += prose(
+                f"{boundary.host.n} of {boundary.crossings} crossings timed: no graph runs before the break, so it is not "
+                "known when the stretch begins",
+                width,
+                "note",
+            )
         out += populations(scene, [("host, a crossing", "", boundary.host)], width)
         out += fact("device sync", "not looked at", width)
     out += fact(

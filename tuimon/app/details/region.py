@@ -22,7 +22,9 @@ def lines(scene: Scene, region: Region, excerpt: Excerpt, width: int) -> list[Li
     out = fact("frame", f"{region.function} {region.file}:{region.line}", width, "frame")
     out += fact("compile id", f"{region.compile_id} {region.direction}", width)
     if region.generation:
-        out += fact("generation", f"{region.generation} (Dynamo was reset that often before)", width)
+        out += fact(
+            "generation", f"r{region.generation} (Dynamo was reset so often before, and gave the same ids out again)", width
+        )
     out += fact("backend", region.backend or "not known", width)
     out += fact("operations in graph", fmt.count(region.ops), width)
     out += fact("calls", fmt.count(region.calls) + (", since the attach" if region.before_attach else ""), width)

@@ -5,30 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tuimon.app.panels import tabular
-from tuimon.app.panels.frame import PanelLines, plural, why_missing
+from tuimon.app.panels.frame import PanelLines, plural, watched, why_missing
+from tuimon.app.panels.pace import compiling_words
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import place
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import clean, cut
+from tuimon.model.findings import per_step, share_of_step
 from tuimon.model.parts import Boundary
-
-
-def share_of_step(scene: Scene, boundary: Boundary) -> float | None:
-    """Part of the steady steps' time (0 to 1) that crossings take; None where no steady step has ended."""
-    steps = scene.model.steps
-    if steps.steady_ns <= 0 or boundary.crossings is None:
-        return None
-    return boundary.share.ns / steps.steady_ns
-
-
-def crossings_per_step(scene: Scene, boundary: Boundary) -> float | None:
-    """How often a steady step crosses it; None where that is not known."""
-    steps = scene.model.steps
-    if steps.steady_n <= 0 or boundary.crossings is None:
-        return None
-    return boundary.share.count / steps.steady_n
 
 
 def tag(boundary: Boundary) -> str:
@@ -53,11 +39,11 @@ def _cells(scene: Scene, boundary: Boundary) -> Cells:
     summary = boundary.host.summary
     ellipsis = scene.glyphs.ellipsis
     label = tag(boundary)
-    share = share_of_step(scene, boundary)
+    share = share_of_step(scene.model, boundary)
     total = boundary.host.total_ns / 1e9 if boundary.host.n else None
     return {
         "share": (fmt.percent(share), "strong" if share is not None and share >= 0.05 else "number"),
-        "per_step": (fmt.per_step(crossings_per_step(scene, boundary)), "number"),
+        "per_step": (fmt.per_step(per_step(scene.model, boundary)), "number"),
         "crossings": (fmt.count(boundary.crossings), "number"),
         "median": (fmt.duration(summary.median), "number"),
         "spread": (fmt.spread(summary.p10, summary.p90), "number"),
@@ -72,7 +58,7 @@ def _line(boundary: Boundary) -> int:
 
 
 def _cost(scene: Scene, boundary: Boundary) -> tuple[float, int, int]:
-    return (share_of_step(scene, boundary) or 0.0, boundary.host.total_ns, boundary.crossings or 0)
+    return (share_of_step(scene.model, boundary) or 0.0, boundary.host.total_ns, boundary.crossings or 0)
 
 
 def _note(scene: Scene, rows: Sequence[Boundary], width: int) -> str:
@@ -84,9 +70,16 @@ def _empty(scene: Scene) -> str:
     missing = why_missing(scene, "boundaries")
     if missing:
         return f"not available: {clean(missing)}"
-    if model.frames:
-        return f"no graph break so far: Dynamo has traced {plural(len(model.frames), 'frame')} whole"
-    return "no graph break so far: Dynamo has not compiled anything that was seen"
+    over = model.target.ended is not None
+    begin = f"no graph break was seen{watched(scene)}" if over else "no graph break so far"
+    traced = sum(1 for frame in model.frames.values() if frame.entries)
+    parts = [f"Dynamo {'' if over else 'has '}traced {plural(traced, 'frame')} whole"] if traced else []
+    busy = compiling_words(model)
+    if busy:
+        parts.append(busy)
+    if not parts:
+        parts.append(f"Dynamo {'had' if over else 'has'} not compiled anything that was seen")
+    return f"{begin}: {'; '.join(parts)}"
 
 
 TABLE: Table[Boundary] = Table(
@@ -132,7 +125,7 @@ PANEL = Panel(
     number=2,
     id="boundaries",
     title="boundaries and graph breaks",
-    sections=("boundaries", "frames", "steps"),
+    sections=("boundaries", "frames", "steps", "target"),
     draw=_draw,
     keys=_keys,
     sorts=tuple(sort.name for sort in TABLE.sorts),

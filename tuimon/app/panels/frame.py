@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuimon.app.scene import Scene
 from tuimon.draw.glyphs import GlyphSet
-from tuimon.draw.text import Line, ascii_only, cells, clean, cut, exactly, line_cells
+from tuimon.draw.text import Line, ascii_only, cells, clean, cut_line, exactly, line_cells, wrap
 
 PanelLines = list[Line]
 
@@ -19,8 +19,8 @@ def title_line(number: int, title: str, note: str | Line, width: int, focused: b
     line: Line = [(mark, role), (f" {number} ", role), (title, role), (" ", "rule")]
     room = width - line_cells(line)
     if note and room > 6:
-        runs: Line = [(cut(note, room - 3, glyphs.ellipsis), "note")] if isinstance(note, str) else note
-        runs = exactly(runs, min(room - 3, line_cells(runs)))
+        runs: Line = [(note, "note")] if isinstance(note, str) else note
+        runs = cut_line(runs, room - 3, glyphs.ellipsis)
         line += [(f"{glyphs.separator} ", "rule"), *runs, (" ", "rule")]
     rest = width - line_cells(line)
     if rest > 0:
@@ -40,8 +40,6 @@ def fitted(lines: PanelLines, width: int, height: int, glyphs: GlyphSet) -> Pane
 
 def sentence(text: str, width: int, height: int, role: str = "note") -> PanelLines:
     """A sentence in a panel that has nothing to show, broken between words."""
-    from tuimon.draw.text import wrap
-
     return [[(" ", "text"), (part, role)] for part in wrap(text, max(1, width - 2))[: max(0, height)]]
 
 
@@ -58,6 +56,16 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 def why_missing(scene: Scene, what: str) -> str | None:
     """Why something cannot be told of this target, if a source said so."""
     return scene.model.coverage.not_available.get(what)
+
+
+def title_room(title: str, width: int) -> int:
+    """Cells for a remark in the title line of a panel of this title."""
+    return max(0, width - cells(title) - 8)
+
+
+def watched(scene: Scene) -> str:
+    """What to add to "there was none" of a job that is over for us: it may have gone on where it was not watched."""
+    return "" if scene.model.target.ended == "exited" else " while tuimon watched"
 
 
 def labelled(label: str, value: str, role: str = "number") -> Line:

@@ -12,6 +12,7 @@ from tuimon.model.statistics import RULE
 WORDS = (
     ("frame", "a Python code object that Dynamo compiled, shown as: function file:line"),
     ("[2/1]", "Dynamo's own id of a compilation: frame 2, its compilation 1"),
+    ("[2/1 r1]", "the same after the first reset of Dynamo, which gives the same ids out again"),
     ("region", "one compiled graph as it is called at run time, forward or backward"),
     ("graph break", "Dynamo's decision, while compiling, to stop a graph at a line"),
     ("boundary", "the eager stretch that a graph break leaves between two regions, as it is crossed"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from tuimon.app.panels.frame import PanelLines, filter_note, sentence, title_line
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.table import window
-from tuimon.draw.text import Line, clean, cut
+from tuimon.draw.text import Line, clean, cut, without_escapes
 from tuimon.model.parts import LogLine
 
 KIND_CELLS = 9
@@ -30,6 +32,15 @@ def time_of(scene: Scene, line: LogLine) -> str:
     return fmt.clock(line.t_ns / 1e9 + offset if offset is not None else None, scene.utc_offset_s)
 
 
+_GLOG = re.compile(r"^([DIWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (?=\S+\] )")
+"""What glog writes before a message: level, date, time, thread. The row has a time already; the level is kept."""
+
+
+def row_text(line: LogLine) -> str:
+    """A line as its row shows it: no escape sequences, no second time of day. The page of details has all of it."""
+    return clean(_GLOG.sub(r"\1 ", without_escapes(line.text)))
+
+
 def _keys(scene: Scene, view: PanelView) -> list[str]:
     return [str(at) for at, _ in lines_of(scene, view)]
 
@@ -50,11 +61,13 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
         notes.append(f"{len(rows) - 1 - at} newer below, G goes there")
     lines = [title_line(7, "event log", "; ".join(notes), width, focused, glyphs)]
     if not rows:
-        return lines + sentence("nothing has happened yet", width, room)
+        return lines + sentence(
+            "nothing happened" if scene.model.target.ended is not None else "nothing has happened yet", width, room
+        )
     for offset, (_, line) in enumerate(rows[view.top : view.top + room]):
         chosen = focused and not view.follow and view.top + offset == at
         role = _ROLES.get(line.kind, "text")
-        text = clean(line.text)
+        text = row_text(line)
         runs: Line = [
             (glyphs.right if chosen else " ", "selected" if chosen else "text"),
             (time_of(scene, line) + " ", "dim"),

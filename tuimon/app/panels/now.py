@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tuimon.app.panels.frame import PanelLines, sentence, title_line
-from tuimon.app.panels.pace import now_line, overdue, step_rate
+from tuimon.app.panels.frame import PanelLines, plural, sentence, title_line, title_room, watched
+from tuimon.app.panels.pace import now_line, overdue, rate_then_or_now
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.spark import aligned, chart, marks, nice_top, per_column
@@ -26,7 +26,7 @@ def statistics_line(scene: Scene, width: int) -> Line:
     # one role for all that changes with every step: each further one costs some forty bytes a picture
     return fill(
         [
-            (0, [(fmt.rate(step_rate(scene.model)), "strong")]),
+            (0, rate_then_or_now(scene)),
             (1, [(f"median {fmt.duration(summary.median)}", "text")]),
             (2, [(fmt.spread(summary.p10, summary.p90), "text")]),
             (4, [(f"from the {steps.source}", "text")]),
@@ -40,7 +40,8 @@ def statistics_line(scene: Scene, width: int) -> Line:
 def _compiled(scene: Scene) -> str:
     compilations = [one for one in scene.model.compilations if not one.refused]
     known = [one.total_s for one in compilations if one.total_s is not None]
-    return f"{len(compilations)} times, {fmt.duration(sum(known))}" if known else f"{len(compilations)} times"
+    times = "once" if len(compilations) == 1 else f"{len(compilations)} times"
+    return f"{times}, {fmt.duration(sum(known))}" if known else times
 
 
 def step_chart(scene: Scene, width: int, height: int) -> PanelLines:
@@ -80,23 +81,40 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
     if height <= 0 or width <= 0:
         return []
     statistics = statistics_line(scene, width - 1)
-    now = now_line(scene)
     if height < FULL_HEIGHT:
-        lines = [title_line(1, "now", now, width, focused, scene.glyphs)]
+        lines = [title_line(1, "now", now_line(scene, title_room("now", width)), width, focused, scene.glyphs)]
     else:
-        lines = [title_line(1, "now", "", width, focused, scene.glyphs), [(" ", "text"), *now]]
+        lines = [title_line(1, "now", "", width, focused, scene.glyphs), [(" ", "text"), *now_line(scene, width - 1)]]
         if statistics:
             lines.append([(" ", "text"), *statistics])
     room = height - len(lines)
     if scene.model.steps.recent:
         lines += step_chart(scene, width, room)
-    elif room > 0 and scene.model.target.ended is None:
-        lines += sentence("steps appear here as the job's optimizer makes them", width, room)
+    elif room > 0:
+        lines += sentence(_no_steps(scene), width, room)
     return lines[:height]
 
 
+def _no_steps(scene: Scene) -> str:
+    """Why there is no chart."""
+    model = scene.model
+    if model.steps.source is not None and model.target.ended is None:
+        return "a step's time is known when the next one ends"
+    if _runs_without_steps(scene):
+        calls = plural(sum(region.calls for region in model.regions.values()), "call")
+        so_far = " so far" if model.target.ended is None else ""
+        return f"no optimizer step seen: step times need one; {calls} of compiled regions{so_far}"
+    if model.target.ended is not None:
+        return "no step was timed" + watched(scene)
+    return "steps appear here as the job's optimizer makes them"
+
+
+def _runs_without_steps(scene: Scene) -> bool:
+    return scene.model.steps.source is None and bool(scene.model.regions)
+
+
 def _ticking(scene: Scene) -> bool:
-    return bool(scene.model.running) or overdue(scene) is not None
+    return bool(scene.model.running) or overdue(scene) is not None or _runs_without_steps(scene)
 
 
 PANEL = Panel(

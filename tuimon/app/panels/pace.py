@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
-from tuimon.draw.names import place
-from tuimon.draw.text import Line, clean
+from tuimon.draw.names import frame_name, function_name, place
+from tuimon.draw.text import Line, clean, cut_line, line_cells
 from tuimon.model import Model
+from tuimon.model.identity import entry_number
 from tuimon.model.parts import Running
 
 RATE_OVER_S = 5.0
@@ -37,18 +38,43 @@ class Overdue:
     for_s: float
     medians: float | None
     """How many median steps that is; None where there is no median."""
+    compiling: bool = False
+    """Whether something compiles, which is why."""
 
 
 def overdue(scene: Scene) -> Overdue | None:
-    """The running step, if it takes much longer than a step does and nothing compiles."""
+    """The running step, if it takes much longer than a step does.
+
+    Measured up to the last time that events were taken in: a picture drawn in between knows of no step that ended since.
+    """
     model = scene.model
-    if model.steps.last_end_ns is None or model.target.ended is not None or model.running:
+    if model.steps.last_end_ns is None or model.target.ended is not None:
         return None
-    waited = (scene.now_ns - model.steps.last_end_ns) / 1e9
+    until = scene.now_ns if scene.beat_ns is None else scene.beat_ns
+    waited = (until - model.steps.last_end_ns) / 1e9
     median = model.steps.durations.summary.median
     if waited < 2.0 or (median is not None and waited < OVERDUE * median):
         return None
-    return Overdue(waited, waited / median if median else None)
+    return Overdue(waited, waited / median if median else None, bool(model.running))
+
+
+def rate_words(scene: Scene) -> Line:
+    """The rate of steps as far as it holds now: `steps 9.30/s`, `no step for 10 s (compiling)`, `was 9.30/s`."""
+    late = overdue(scene)
+    if late is not None:
+        why = " (compiling)" if late.compiling else ""
+        return [("no step for ", "warn"), (f"{fmt.age(late.for_s)}{why}", "warn")]
+    rate = rate_then_or_now(scene)
+    return rate if len(rate) > 1 else [("steps ", "label"), *rate]
+
+
+def rate_then_or_now(scene: Scene) -> Line:
+    """`9.30/s`, or `was 9.30/s` where no step has ended for long or the job is over."""
+    rate = step_rate(scene.model)
+    past = scene.model.target.ended is not None or overdue(scene) is not None
+    if past and rate is not None:
+        return [("was ", "label"), (fmt.rate(rate), "text")]
+    return [(fmt.rate(rate), "strong")]
 
 
 def latest_compile(model: Model) -> Running | None:
@@ -56,43 +82,77 @@ def latest_compile(model: Model) -> Running | None:
     return max(model.running.values(), key=lambda running: running.since_ns) if model.running else None
 
 
-def compile_line(scene: Scene, running: Running) -> Line:
-    """`compiling forward [0/1] model.py:12  inductor_compile 3.2 s`."""
-    where = place(running.file, running.line, 28, scene.glyphs.ellipsis) if running.file else ""
-    line: Line = [
-        ("compiling ", "compile"),
-        (clean(running.function) + " ", "frame"),
-        (f"[{running.compile_id}] ", "dim"),
-    ]
-    if running.direction != "forward":
-        line.append((f"{running.direction} ", "text"))
-    line.append((where, "place"))
-    if running.phases:
-        line += [("  ", "text"), (clean(running.phases[-1][0]), "compile")]
-    line.append((f"  {fmt.age((scene.now_ns - running.since_ns) / 1e9)}", "strong"))
+LEAST_NAME = 16
+"""Cells of a frame's name below which something else of the line goes first."""
+
+
+def compile_line(scene: Scene, running: Running, width: int) -> Line:
+    """`compiling forward [0/1] model.py:12  inductor_compile  3.2 s` in at most `width` cells.
+
+    How long it takes is kept to the last, the phase to the last but one; names are shortened by what they mean.
+    """
+    ellipsis = scene.glyphs.ellipsis
+    verb: Line = [("compiling ", "compile")]
+    way: Line = [(f"{running.direction} ", "text")] if running.direction != "forward" else []
+    number: Line = [(f"[{clean(running.compile_id)}] ", "dim")]
+    phase: Line = [("  ", "text"), (clean(running.phases[-1][0]), "compile")] if running.phases else []
+    age: Line = [(f"  {fmt.age((scene.now_ns - running.since_ns) / 1e9)}", "strong")]
     others = len(scene.model.running) - 1
-    if others > 0:
-        line.append((f"  and {others} more", "dim"))
-    return line
+    more: Line = [(f"  and {others} more", "dim")] if others > 0 else []
+    function = function_name(running.function)
+    where = place(running.file, running.line, 28, ellipsis) if running.file else ""
+    whole: Line = [*verb, (function + " ", "frame"), *number, *way, (where, "place"), *phase, *age, *more]
+    if line_cells(whole) <= width:
+        return whole
+    parts: list[tuple[Line, Line]] = [
+        ([*number, *way], [*phase, *age, *more]),
+        ([*number, *way], [*phase, *age]),
+        (way, [*phase, *age]),
+        ([*number, *way], age),
+    ]
+    for before, after in parts:
+        room = width - line_cells([*verb, *before, *after])
+        if room >= LEAST_NAME:
+            name = frame_name(running.function, running.file, running.line, room, ellipsis)
+            return [*verb, *before, (name, "frame"), *after]
+    room = width - line_cells([*verb, *age])
+    if room >= 1:
+        return [*verb, (frame_name(running.function, running.file, running.line, room, ellipsis), "frame"), *age]
+    return cut_line([*verb, *age], width, ellipsis)
 
 
-def now_line(scene: Scene) -> Line:
-    """What the job does at this moment, in one line."""
+def compiling_words(model: Model) -> str | None:
+    """`recompiling encode [0/1] now`, for sentences of panels that have nothing to show yet; None if nothing compiles."""
+    running = latest_compile(model)
+    if running is None:
+        return None
+    number = entry_number(running.compile_id)
+    verb = "recompiling" if number and running.direction == "forward" else "compiling"
+    of = "the backward of " if running.direction == "backward" else ""
+    return f"{verb} {of}{function_name(running.function)} [{clean(running.compile_id)}] now"
+
+
+def now_line(scene: Scene, width: int) -> Line:
+    """What the job does at this moment, in one line of at most `width` cells."""
+    running = latest_compile(scene.model)
+    if running is not None and scene.model.target.ended is None:
+        return compile_line(scene, running, width)
+    return cut_line(_now_words(scene), width, scene.glyphs.ellipsis)
+
+
+def _now_words(scene: Scene) -> Line:
     model = scene.model
     target = model.target
     if target.ended is not None:
         where = f" in step {model.steps.n}" if model.steps.source is not None else ""
         return [(f"ended{where}: ", "ended"), (clean(target.ended_detail) or target.ended, "text")]
-    running = latest_compile(model)
-    if running is not None:
-        return compile_line(scene, running)
     if target.attached_ns is None:
         return [("waiting for the first word from the job", "note")]
     if target.torch is None:
         return [("waiting for torch: the job has not imported it yet", "note")]
     if model.steps.source is None:
         if model.regions or model.compilations:
-            return [("running; no step has ended yet (a step is seen when an optimizer steps)", "note")]
+            return [("running", "text")]
         return [("running; nothing compiled and no step seen yet", "note")]
     line: Line = [("running step ", "text"), (str(model.steps.n), "strong")]
     if model.steps.before_attach:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tuimon.app.panels import tabular
-from tuimon.app.panels.frame import PanelLines, plural, why_missing
+from tuimon.app.panels.frame import PanelLines, plural, watched, why_missing
+from tuimon.app.panels.pace import compiling_words
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
-from tuimon.draw.names import frame_name
+from tuimon.draw.names import frame_name, marked_id
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import clean, cut
 from tuimon.model.parts import Recompile
@@ -43,7 +44,7 @@ def _cells(scene: Scene, recompile: Recompile) -> Cells:
     else:
         step = fmt.count(compilation.step) if compilation.step is not None else fmt.UNKNOWN
     return {
-        "id": (compilation.compile_id, "dim"),
+        "id": (cut(marked_id(compilation.compile_id, compilation.generation), 10, ellipsis), "dim"),
         "cost": cost,
         "limit": (limit_use(scene, recompile), "number"),
         "step": (step, "number"),
@@ -73,10 +74,18 @@ def _empty(scene: Scene) -> str:
     missing = why_missing(scene, "recompiles")
     if missing:
         return f"not available: {clean(missing)}"
-    frames = scene.model.frames
-    if not frames:
-        return "no recompile so far: Dynamo has not compiled anything that was seen"
-    return f"no recompile so far: the guards of {plural(len(frames), 'compiled frame')} have held"
+    over = scene.model.target.ended is not None
+    begin = f"no recompile was seen{watched(scene)}" if over else "no recompile so far"
+    compiled = sum(1 for frame in scene.model.frames.values() if frame.entries)
+    busy = compiling_words(scene.model)
+    if busy and busy.startswith("recompiling"):
+        return busy  # a guard has failed, so none of the rest holds
+    parts = [f"the guards of {plural(compiled, 'compiled frame')} {'' if over else 'have '}held"] if compiled else []
+    if busy:
+        parts.append(busy)
+    if not parts:
+        parts.append(f"Dynamo {'had' if over else 'has'} not compiled anything that was seen")
+    return f"{begin}: {'; '.join(parts)}"
 
 
 TABLE: Table[Recompile] = Table(
@@ -116,7 +125,7 @@ PANEL = Panel(
     number=3,
     id="recompiles",
     title="recompiles",
-    sections=("recompiles", "frames"),
+    sections=("recompiles", "frames", "target"),
     draw=_draw,
     keys=_keys,
     sorts=tuple(sort.name for sort in TABLE.sorts),
@@ -125,5 +134,6 @@ PANEL = Panel(
     help=(
         "A further compilation of a frame that has one, because no guard of its entries held. limit: which entry of the frame "
         "it is, of how many the recompile limit allows. Past the limit Dynamo refuses, and calls without an entry run in eager."
+        ' An id with "r1" is from after the first reset of Dynamo, which numbers anew from there.'
     ),
 )

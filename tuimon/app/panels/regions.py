@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tuimon.app.panels import tabular
-from tuimon.app.panels.frame import PanelLines, plural, why_missing
+from tuimon.app.panels.frame import PanelLines, plural, watched, why_missing
+from tuimon.app.panels.pace import compiling_words
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
-from tuimon.draw.names import frame_name
+from tuimon.draw.names import frame_name, marked_id
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import clean, cut
 from tuimon.model.parts import Region
@@ -36,7 +37,7 @@ def _cells(scene: Scene, region: Region) -> Cells:
         "spread": (fmt.spread(steady.p10, steady.p90), "number"),
         "after": (fmt.duration(after.median), "number"),
         "after_spread": (fmt.spread(after.p10, after.p90), "number"),
-        "id": (cut(clean(region.compile_id), 7, ellipsis), "dim"),
+        "id": (cut(marked_id(region.compile_id, region.generation), 10, ellipsis), "dim"),
         "way": (_DIRECTIONS.get(region.direction, region.direction), "dim"),
         "frame": lambda width: (frame_name(region.function, region.file, region.line, width, ellipsis), "region"),
     }
@@ -52,8 +53,14 @@ def _empty(scene: Scene) -> str:
     missing = why_missing(scene, "regions")
     if missing:
         return f"not available: {clean(missing)}"
+    known = f"{plural(len(model.frames), 'frame')} known, none timed"
+    if model.target.ended is not None:
+        return f"no region was called{watched(scene)}{f': {known}' if model.frames else ''}"
+    busy = compiling_words(model)
+    if busy:
+        return f"no region has been called yet: {busy}"
     if model.frames:
-        return f"no region has been called yet: {plural(len(model.frames), 'frame')} known, none timed"
+        return f"no region has been called yet: {known}"
     return "no region yet: a function that torch.compile has compiled appears here when it is called"
 
 
@@ -100,7 +107,7 @@ PANEL = Panel(
     number=4,
     id="regions",
     title="regions",
-    sections=("regions", "frames", "steps"),
+    sections=("regions", "frames", "steps", "target"),
     draw=_draw,
     keys=_keys,
     sorts=tuple(sort.name for sort in TABLE.sorts),
@@ -109,6 +116,7 @@ PANEL = Panel(
     help=(
         "A region is one compiled graph as it is called, forward (fwd) or backward (bwd). Three populations are never mixed: "
         "initial (a call with compilation in it), steady (later calls of a frame's first entry) and changed (calls of an entry "
-        f"that a recompile made). Host time of a call: {RULE}. On a GPU this is the time to launch it, not to run it."
+        f"that a recompile made). Host time of a call: {RULE}. On a GPU this is the time to launch it, not to run it. "
+        'An id with "r1" is from after the first reset of Dynamo, which numbers anew from there.'
     ),
 )

@@ -148,7 +148,7 @@ def _gpu_lines(scene: Scene, width: int, room: int) -> PanelLines:
         if room >= 2 and cells(text) > width:
             return [[(part, "note")] for part in wrap(text, width)[:2]]
         return [[(cut(text, width, scene.glyphs.ellipsis), "note")]]
-    return [[("no GPU reading yet", "note")]]
+    return [[("no GPU reading" if scene.model.target.ended is not None else "no GPU reading yet", "note")]]
 
 
 def _gpus(scene: Scene) -> Iterable[GpuSampled]:
@@ -182,11 +182,13 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
         gpu = _gpu_lines(scene, inner, max(1, room - min(len(host), max(0, room - 1))))
     if room - len(gpu) == 1 and len(host) == 2 and line_cells(host[0]) + line_cells(host[1]) + 2 <= inner:
         host = [[*host[0], ("  ", "text"), *host[1]]]
+    if scene.model.target.ended is not None and (host or surroundings.gpus):
+        note = f"last seen; {note}" if note else "last seen"
     lines = [title_line(5, "GPU and host", note, width, focused, scene.glyphs)]
     lines += [[(" ", "text"), *line] for line in [*gpu, *host]]
     if not host and room > len(gpu):
-        why = "" if scene.model.target.ended is None else ": the job is over"
-        lines += sentence(f"no reading of the host yet{why}", width, room - len(gpu))
+        why = "no reading of the host" + (" yet" if scene.model.target.ended is None else ": the job is over")
+        lines += sentence(why, width, room - len(gpu))
     left = height - len(lines)
     if left > 0 and host:
         lines += cpu_chart(scene, width, min(left, 4))
@@ -197,7 +199,7 @@ PANEL = Panel(
     number=5,
     id="surroundings",
     title="GPU and host",
-    sections=("gpu", "host"),
+    sections=("gpu", "host", "target"),
     draw=_draw,
     keys=lambda scene, view: [],
     ticking=lambda scene: scene.nvml_waiting_s is not None and scene.nvml_waiting_s > NVML_LATE_S,

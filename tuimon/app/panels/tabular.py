@@ -99,12 +99,12 @@ def draw(table: Table[Row], scene: Scene, view: PanelView, width: int, height: i
     placed = layout(table.columns, inner, view.widths)
     sort = table.sorts[view.sort % len(table.sorts)] if table.sorts else None
     mark = ""
+    if len(visible) < len(rows):
+        note = f"{view.top + 1}-{view.top + len(visible)} of {len(rows)}; {note}"
     if sort is not None:
         mark = scene.glyphs.down if sort.descending != view.reverse else scene.glyphs.up
         if (sort.column or view.sort or view.reverse) and not placed.has(sort.column):
-            note = f"{note}; by {sort.name} {mark}"  # no column shows it
-    if len(visible) < len(rows):
-        note = f"{view.top + 1}-{view.top + len(visible)} of {len(rows)}; {note}"
+            note = f"by {sort.name} {mark}; {note}"  # no column shows it
     lines = [title_line(table.number, table.title, note, width, focused, scene.glyphs)]
     if height < 2:
         return lines

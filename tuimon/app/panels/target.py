@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuimon.app.panels.frame import PanelLines
-from tuimon.app.panels.pace import overdue, step_rate
+from tuimon.app.panels.pace import rate_words
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import command
-from tuimon.draw.text import Line, clean, cut, fill, line_cells, two_ends
+from tuimon.draw.text import Line, cells, clean, cut, fill, line_cells, two_ends
 
 _ENDS = {"exited": "ENDED", "lost": "LOST", "detached": "DETACHED"}
+
+
+COST_AFTER_S = 5.0
+"""The hook's cost is a share of the time watched; of less than this, the attach itself would be most of it."""
+
+LEAST_COMMAND = 16
+"""Cells of the command below which the first line says the job's end in fewer words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +33,16 @@ class Status:
     """A word to the person; it goes away by itself."""
 
 
-def state(scene: Scene, status: Status) -> Line:
-    """How it stands with the job, in a word and a sign."""
+def state(scene: Scene, width: int) -> Line:
+    """How it stands with the job, in a word and a sign; how it ended in full where `width` has room for it."""
     glyphs = scene.glyphs
     target = scene.model.target
     if target.ended is not None:
-        detail = clean(target.ended_detail) or target.ended
-        return [(f"{glyphs.mark_off} {_ENDS.get(target.ended, 'ENDED')} {detail}", "ended")]
+        word = f"{glyphs.mark_off} {_ENDS.get(target.ended, 'ENDED')}"
+        whole = f"{word} {clean(target.ended_detail)}".rstrip()
+        known = target.status is not None or target.ended != "exited"
+        room = width - cells(f" tuimon   pid {target.pid}    ") - LEAST_COMMAND
+        return [(whole if known and cells(whole) <= room else f"{word} {end_in_short(scene)}".rstrip(), "ended")]
     if target.attached_ns is None:
         return [(f"{glyphs.mark_off} no word yet", "note")]
     if target.torch is None:
@@ -43,6 +53,16 @@ def state(scene: Scene, status: Status) -> Line:
     return [(f"{glyphs.mark_on} attached {since}".rstrip(), "good")]
 
 
+def end_in_short(scene: Scene) -> str:
+    """How the job's process ended, in a word or two; "" where only the watching did."""
+    target = scene.model.target
+    if target.ended != "exited":
+        return ""
+    if target.status is None:
+        return "status unknown"
+    return f"signal {-target.status}" if target.status < 0 else f"status {target.status}"
+
+
 def hook_cost(scene: Scene) -> str:
     """The hook's own time as a part of the job's, since the attach."""
     model = scene.model
@@ -50,17 +70,22 @@ def hook_cost(scene: Scene) -> str:
         return fmt.UNKNOWN
     until = model.target.ended_ns or model.now_ns
     watched = (until - model.target.attached_ns) / 1e9
-    if watched <= 0:
+    if watched < COST_AFTER_S:
         return fmt.UNKNOWN
     share = model.coverage.hook_s / watched
     return "<0.01%" if 0 < share < 0.0001 else f"{share * 100:.2f}%"
 
 
-def draw(scene: Scene, status: Status, width: int, height: int) -> PanelLines:
-    """The target lines: two of them, or the most important one."""
+def draw(scene: Scene, status: Status, width: int, height: int, shown: Scene | None = None) -> PanelLines:
+    """The target lines: two of them, or the most important one.
+
+    `shown` is the frozen scene, where there is one. Its numbers stand in the second line; the first one goes on to tell how it
+    stands with the job.
+    """
     if height <= 0 or width <= 0:
         return []
-    first = two_ends(_who(scene, width - line_cells(state(scene, status)) - 2), state(scene, status), width - 1)
+    right_end = state(scene, width)
+    first = two_ends(_who(scene, width - line_cells(right_end) - 2), right_end, width - 1)
     lines = [[(" ", "text"), *first]]
     if height >= 2:
         right: Line = []
@@ -70,7 +95,7 @@ def draw(scene: Scene, status: Status, width: int, height: int) -> PanelLines:
             right += [("  slow line: ", "warn")] if right else [("slow line: ", "warn")]
         right += [("  ", "text")] if right and not status.slow_link else []
         right += [(f"{status.hertz:g} Hz", "warn" if status.slow_link else "dim")]
-        lines.append([(" ", "text"), *two_ends(_how(scene, width - line_cells(right) - 3), right, width - 1)])
+        lines.append([(" ", "text"), *two_ends(_how(shown or scene, width - line_cells(right) - 3), right, width - 1)])
     return lines
 
 
@@ -101,11 +126,7 @@ def _how(scene: Scene, width: int) -> Line:
     model = scene.model
     dropped = model.coverage.dropped
     facts: list[tuple[int, Line]] = []
-    late = overdue(scene)
-    if late is not None:
-        facts.append((0, [("no step for ", "warn"), (fmt.age(late.for_s), "warn")]))
-    else:
-        facts.append((0, [("steps ", "label"), (fmt.rate(step_rate(model)), "strong")]))
+    facts.append((0, rate_words(scene)))
     facts.append((1, [("median ", "label"), (fmt.duration(model.steps.durations.summary.median), "number")]))
     facts.append((2, [("hook ", "label"), (hook_cost(scene), "number"), (" of the job", "label")]))
     facts.append((0, [("dropped ", "label"), (fmt.count(dropped), "warn" if dropped else "number")]))

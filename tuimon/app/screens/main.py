@@ -38,6 +38,8 @@ person chose to draw more often."""
 
 LOCAL_HZ = 4.0
 
+FILTER_LABEL = " filter: "
+
 
 class MainScreen(Screen[None]):
     """All panels, or one of them on the full screen."""
@@ -53,6 +55,7 @@ class MainScreen(Screen[None]):
         self.panels = {panel.id: PanelWidget(panel) for panel in PANELS}
         self.filter_line = Input(id="filter", placeholder="show rows that hold this text", compact=True)
         self.filter_line.cursor_blink = False
+        self.filter_label = LineWidget(id="filter-label")
         self.focus_id = "boundaries"
         self.zoomed: str | None = None
         self._plan = Plan(None, None)
@@ -75,11 +78,12 @@ class MainScreen(Screen[None]):
             yield from self.panels.values()
             yield self.tiny_lines
             yield self.keys_line
+            yield self.filter_label
             yield self.filter_line
 
     def on_mount(self) -> None:
         """Nothing is shown before it has a place."""
-        self.filter_line.display = False
+        self.filter_line.display = self.filter_label.display = False
         self._lay_out(self.app.size.width, self.app.size.height)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -90,7 +94,7 @@ class MainScreen(Screen[None]):
         self._plan = plan(width, height, self.zoomed)
         self._put(self.target_lines, self._plan.target)
         self._put(self.keys_line, self._plan.keys)
-        self._put(self.filter_line, self._plan.keys if self.filter_line.display else None)
+        self._put_filter(self._plan.keys if self.filter_line.display else None)
         self._put(self.tiny_lines, self._plan.tiny)
         for name, widget in self.panels.items():
             self._put(widget, self._plan.panels.get(name))
@@ -98,6 +102,13 @@ class MainScreen(Screen[None]):
             self.focus_id = self.zoomed or next(iter(self._plan.panels))
         # boxes take effect with the next layout; draw when the widgets know their sizes
         self.call_after_refresh(self.monitor.paint)
+
+    def _put_filter(self, box: Box | None) -> None:
+        """The line that a filter is typed in, with what it is before it."""
+        label = min(len(FILTER_LABEL), box.width - 1) if box is not None else 0
+        self._put(self.filter_label, Box(box.x, box.y, label, 1) if box is not None and label else None)
+        self._put(self.filter_line, Box(box.x + label, box.y, box.width - label, 1) if box is not None else None)
+        self.filter_label.show([[(FILTER_LABEL, "key-label")]])
 
     @staticmethod
     def _put(widget: Widget, box: Box | None) -> None:
@@ -118,10 +129,12 @@ class MainScreen(Screen[None]):
         shown = panels or scene
         if self._plan.target:
             width, height = self.target_lines.size
-            changed += self.target_lines.show(fitted(target.draw(scene, status, width, height), width, height, scene.glyphs))
+            lines = target.draw(scene, status, width, height, shown)
+            changed += self.target_lines.show(fitted(lines, width, height, scene.glyphs))
         if self._plan.tiny:
             width, height = self.tiny_lines.size
-            changed += self.tiny_lines.show(fitted(tiny.draw(shown, width, height), width, height, scene.glyphs))
+            lines = tiny.draw(shown, width, height, status, scene)
+            changed += self.tiny_lines.show(fitted(lines, width, height, scene.glyphs))
         for name in self._plan.panels:
             widget = self.panels[name]
             widget.focused_panel = name == self.focus_id
@@ -229,8 +242,7 @@ class MainScreen(Screen[None]):
             return
         if self._plan.keys is None:
             return
-        self.filter_line.display = True
-        self._put(self.filter_line, self._plan.keys)
+        self._put_filter(self._plan.keys)
         self.keys_line.display = False
         self.filter_line.value = self.focused_panel.view.filter
         self.filter_line.focus()
@@ -248,7 +260,7 @@ class MainScreen(Screen[None]):
         self._close_filter(keep=True)
 
     def _close_filter(self, keep: bool) -> None:
-        self.filter_line.display = False
+        self._put_filter(None)
         self.set_focus(None)
         self.keys_line.display = self._plan.keys is not None
         if not keep:
