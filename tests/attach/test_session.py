@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import channel, procfs, tracer
+from tuimon.attach import channel, delivery, procfs, tracer
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 from tuimon.hook import wire
@@ -304,8 +304,11 @@ def test_socket_belongs_to_the_targets_user(dummy: dict[str, str], monkeypatch: 
                     return take(self)
 
                 monkeypatch.setattr(channel.Channel, "accept", accept)
+                # the job takes the name away as soon as it is through; here it is to be looked at
+                text = delivery.boot_source()
+                monkeypatch.setattr(delivery, "boot_source", lambda: text.replace("os.unlink(path)", "None"))
                 session = attach(process.pid, {}, sources=dummy)
-                assert owners == [65534]
+                assert owners == [65534] and not list(home.glob(".tuimon*"))
                 assert session.detach() is not None
             finally:
                 process.kill()
