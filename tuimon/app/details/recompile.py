@@ -8,6 +8,7 @@ from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.text import Line
 from tuimon.model.parts import Compilation, Recompile
+from tuimon.model.phases import parts
 
 
 def title(recompile: Recompile) -> str:
@@ -42,16 +43,10 @@ def _when(compilation: Compilation) -> str:
 
 
 def costs(compilation: Compilation, width: int) -> list[Line]:
-    """The phases of a compilation as torch's own metrics give them; they overlap, and do not add up."""
+    """What the compilation took, in parts that add up to the total."""
     out = heading("what the compilation took")
-    for name, value in (
-        ("total", compilation.total_s),
-        ("dynamo", compilation.dynamo_s),
-        ("aot autograd", compilation.aot_s),
-        ("inductor", compilation.inductor_s),
-        ("triton", compilation.triton_s),
-    ):
-        out += fact(name, fmt.duration(value), width)
+    for name, value in parts(compilation).items():
+        out += fact("aot autograd" if name == "aot" else name, fmt.duration(value), width)
     cache = ", ".join(f"{name} {result}" for name, result in sorted(compilation.cache.items()))
     out += fact("caches", cache or "not asked, as far as is known", width)
     if compilation.failed:
