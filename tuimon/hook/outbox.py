@@ -68,11 +68,6 @@ class Outbox:
             self._pack(queue)
             self._send()
 
-    @property
-    def unsent(self):
-        """Whether the socket still owes us room."""
-        return bool(self._unsent)
-
     def finish(self, seconds):
         """Send what is left, for at most so many seconds: used when the job or the session ends."""
         deadline = time.monotonic() + seconds

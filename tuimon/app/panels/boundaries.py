@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from tuimon.app.panels import tabular
-from tuimon.app.panels.frame import PanelLines, plural, watched, why_missing
+from tuimon.app.panels.frame import plural, watched, why_missing
 from tuimon.app.panels.pace import compiling_words
 from tuimon.app.panels.tabular import Sort, Table
-from tuimon.app.scene import Panel, PanelView, Scene
+from tuimon.app.scene import Panel, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import place
 from tuimon.draw.table import Cells, Column
@@ -113,21 +114,13 @@ TABLE: Table[Boundary] = Table(
 )
 
 
-def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
-    return tabular.draw(TABLE, scene, view, width, height, focused)
-
-
-def _keys(scene: Scene, view: PanelView) -> list[str]:
-    return tabular.keys(TABLE, scene, view)
-
-
 PANEL = Panel(
     number=2,
     id="boundaries",
     title="boundaries and graph breaks",
     sections=("boundaries", "frames", "steps", "target"),
-    draw=_draw,
-    keys=_keys,
+    draw=partial(tabular.draw, TABLE),
+    keys=partial(tabular.keys, TABLE),
     sorts=tuple(sort.name for sort in TABLE.sorts),
     filterable=True,
     rows=lambda scene: len(scene.model.boundaries),
