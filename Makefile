@@ -7,7 +7,7 @@ READY := $(VENV)/installed
 # the package index to take torch from; empty: .ci/install chooses one with CPU builds
 TORCH_FROM ?=
 
-.PHONY: help demo test lint bench cases clean
+.PHONY: help demo test lint bench cases attach-matrix attach-proof attach-vm clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,9 @@ help:
 	@echo 'make lint    ruff and mypy alone'
 	@echo 'make bench   what the hook and an attach cost a job, as ratios and figures'
 	@echo 'make cases   programs with known breaks and recompiles, from the folder that TUIMON_CASES names'
+	@echo 'make attach-matrix   attaching, by every Python here, kind of target and mechanism (long; TUIMON_PYTHONS names more)'
+	@echo 'make attach-proof    1,000 attach cycles on a training run, 400 kills, 3,600 attaches to a forking one (about an hour)'
+	@echo 'make attach-vm       attaching on aarch64 and under ptrace_scope 0 to 3, in emulated machines (qemu, root)'
 	@echo 'make clean   remove $(VENV) and the caches of the tools'
 	@echo 'PYTHON=python3.12 chooses another Python (3.10 or later)'
 
@@ -38,6 +41,17 @@ bench: $(READY)
 
 cases: $(READY)
 	@$(BIN)/python -m tests.cases
+
+attach-matrix: $(READY)
+	@$(BIN)/python -m tests.attach.matrix
+
+attach-proof: $(READY)
+	@$(BIN)/python -m tests.attach.cycles --cycles 1000
+	@$(BIN)/python -m tests.attach.kills --attaching 300 --streaming 100
+	@$(BIN)/python -m tests.attach.forkhang --runs 6 --attaches 600
+
+attach-vm: $(READY)
+	@$(BIN)/python -m tests.vm.run && $(BIN)/python -m tests.vm.run trixie-16k
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -24,12 +24,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"model", "roofline", "events", "draw"},
     "app": {"model", "roofline", "lab", "draw", "events"},
     "tail": {"events"},
-    "feed": {"events", "attach", "hook", "model", "sources", "tail"},
+    "ways": {"attach"},
+    "relay": {"events", "attach", "hook", "sources", "draw"},
+    "doctor": {"attach", "sources"},
+    "feed": {"events", "attach", "hook", "model", "sources", "tail", "ways"},
+    "fleet": {"attach", "feed", "sources"},
 }
 """Room -> rooms that it may import, itself apart. The command line (cli, commands, __main__) may import all of them."""
 
 FREE = {"cli", "commands", "__main__", "__init__"}
-HOOK_ALLOWED_OUTSIDE = {"attach", "sources", "feed"}
+HOOK_ALLOWED_OUTSIDE = {"attach", "sources", "feed", "relay"}
 """Rooms on tuimon's side may use of the hook only the framing and the bundle."""
 HOOK_PARTS = ("tuimon.hook.wire", "tuimon.hook.bundle")
 

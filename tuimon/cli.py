@@ -10,18 +10,35 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tuimon import __version__
-from tuimon.commands.options import FAILED, USAGE, Options, say
+from tuimon.commands.options import FAILED, USAGE, Far, Options, say
 
 EPILOG = """\
-exit status: `run` and `demo` end with the program's own (128 + n where signal n killed it); otherwise 0 done, 1 failed,
-2 wrong usage, 3 cannot attach. Data goes to stdout, everything else to stderr.
+exit status: `run` and `demo` end with the program's own (128 + n where signal
+n killed it); otherwise 0 done, 1 failed, 2 wrong usage, 3 cannot attach.
+Data goes to stdout, everything else to stderr.
+"""
+
+ATTACH = """\
+Watch processes that run already: one, several ranks, those of another host.
+q (or Ctrl-C) detaches; the jobs run on.
+
+  tuimon attach 12345                             one process
+  tuimon attach 12345 12346                       two on one screen
+  tuimon attach --all                             every PyTorch job here
+  tuimon attach ssh://kim@gpu7/12345              on another host, by ssh
+  tuimon attach --via 'kubectl exec -i POD --' 1  in a container
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run tuimon with the arguments (those of the process where none are given); gives the exit status."""
     _open_streams()
-    words, command = _split(sys.argv[1:] if argv is None else list(argv))
+    given = sys.argv[1:] if argv is None else list(argv)
+    if given == ["relay"]:  # the far end of `attach ssh://..`: a protocol on stdin and stdout, not for people
+        from tuimon.relay import far
+
+        return far.main()
+    words, command = _split(given)
     args = _parser().parse_args(words)
     try:
         return _dispatch(args, command)
@@ -50,11 +67,19 @@ def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
+    options = _options(args)
+    if args.command is None and options.screen:
+        from tuimon.commands import pick
+
+        return pick.run(options)
     if args.command is None or args.command == "list":
         from tuimon.commands import listing
 
-        return listing.run(_options(args), hints=args.command is None)
-    options = _options(args)
+        return listing.run(options, _far(args), hints=args.command is None)
+    if args.command == "doctor":
+        from tuimon.commands import doctor
+
+        return doctor.run(args.pid, options)
     if options.output is not None and not options.output.parent.is_dir():  # now, not when there is a report to lose
         say(f"there is no directory {options.output.parent} to write the report into")
         return USAGE
@@ -79,10 +104,14 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
     if args.command == "attach":
         from tuimon.commands import attach
 
-        return attach.run(args.pid, options)
+        return attach.run(args.words, options, _far(args), everybody=args.all, patience=args.wait)
     from tuimon.commands import demo
 
     return demo.run(args.name, options)
+
+
+def _far(args: argparse.Namespace) -> Far:
+    return Far(getattr(args, "place", None), getattr(args, "via", None), send=getattr(args, "send", False))
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -115,15 +144,38 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_common(parser)
 
-    attach = commands.add_parser("attach", parents=[common], help="watch a process that runs already")
-    attach.add_argument("pid", type=_pid, metavar="PID")
+    attach = commands.add_parser(
+        "attach",
+        parents=[common],
+        help="watch processes that run already: one, several ranks, another host's",
+        description=ATTACH,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    attach.add_argument(
+        "words", nargs="*", metavar="PID", help="a process, the launcher of several ranks, or ssh://[user@]host[:port]/PID"
+    )
+    attach.add_argument("--all", action="store_true", help="every PyTorch job here (or below the PIDs given)")
+    attach.add_argument(
+        "--wait",
+        type=_seconds,
+        metavar="S",
+        help="how long a busy job may take to let the hook in (default: 30; a screen: no limit)",
+    )
+    _add_far(attach)
 
     run = commands.add_parser(
         "run", parents=[common], help="start a program and watch it", usage="tuimon run [options] -- COMMAND ..."
     )
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="for instance: python train.py --lr 0.1")
 
-    commands.add_parser("list", parents=[common], help="the PyTorch processes of this machine, and whether tuimon can attach")
+    listing = commands.add_parser(
+        "list", parents=[common], help="the PyTorch processes of this machine, and whether tuimon can attach"
+    )
+    listing.add_argument("place", nargs="?", metavar="HOST", help="ssh://[user@]host[:port]: those of another machine")
+    _add_far(listing)
+
+    doctor = commands.add_parser("doctor", parents=[common], help="what works here, or with one process, and what does not")
+    doctor.add_argument("pid", type=_pid, nargs="?", metavar="PID")
 
     demo = commands.add_parser("demo", parents=[common], help="start a bundled training program and watch it")
     demo.add_argument("name", nargs="?", metavar="NAME", help="which one (default: train_small_gpt)")
@@ -141,6 +193,14 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--theme", metavar="NAME", help="colours of the screen")
     group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     group.add_argument("--no-color", action="store_true", help="no colours; so does NO_COLOR in the environment")
+
+
+def _add_far(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("other hosts and containers")
+    group.add_argument("--via", metavar="CMD", help="a command that runs tuimon over there, e.g. 'kubectl exec -i POD --'")
+    group.add_argument(
+        "--send", action="store_true", help="where there is no tuimon over there, send it along (kept in memory, or removed)"
+    )
 
 
 def _pid(text: str) -> int:

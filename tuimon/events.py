@@ -21,7 +21,8 @@ SCHEMA = 1
 Role = Literal["forward", "backward", "resume", "optimizer"]
 """What an instrument times. "resume" marks the end of a boundary: the moment a resume function is called."""
 
-EndKind = Literal["exited", "lost", "detached"]
+EndKind = Literal["exited", "lost", "detached", "refused"]
+"""How the watching came to its end. "refused": it never began, tuimon could not attach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,15 @@ class Event:
 
 
 # ---------------------------------------------------------------------------------------------------- the target
+
+
+@dataclass(frozen=True, slots=True)
+class Attaching(Event):
+    """tuimon is about to attach: what happens, or what it waits for. Before `TargetSeen`, and on the clock of tuimon's host."""
+
+    sentence: str
+    since_s: float | None = None
+    """Where something is waited for: how long it has been like that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +305,8 @@ class GpuSampled(Event):
     process_memory_bytes: int | None = None
     """What the attached process holds on this GPU."""
     missing: tuple[tuple[str, str], ...] = ()
+    held: tuple[tuple[int, int], ...] = ()
+    """(pid, bytes) of each process with memory on this GPU; only where one reading serves several targets."""
 
 
 @dataclass(frozen=True, slots=True)

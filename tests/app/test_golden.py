@@ -6,11 +6,12 @@ TUIMON_UPDATE_GOLDEN=1 writes the files anew.
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.support.fake_feed import SCENES
+from tests.support.fake_feed import SCENES, fleet
 from tests.support.monitor import Driven, drive, settings
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -34,12 +35,22 @@ PICTURES = [
     ("busy", (80, 24), "braille", ("1",)),
     ("busy", (80, 24), "braille", ("6",)),
     ("busy", (80, 24), "braille", ("space", "j")),
+    *((scene, size, "braille", ()) for scene in ("attaching", "blocked", "ranks") for size in ((80, 24), (120, 40))),
+    ("ranks", (80, 24), "braille", ("a", "j", "j", "j")),
+    ("ranks", (120, 40), "braille", ("a",)),
+    ("ranks", (80, 24), "braille", ("right_square_bracket",) * 3),
+    ("ranks64", (80, 24), "ascii", ("left_square_bracket",) * 2),
+    ("ranks64", (80, 24), "braille", ("a", "s", "j")),
 ]
+
+
+WHOLE = {**SCENES, "ranks": fleet, "ranks64": partial(fleet, 64)}
 
 
 def name(picture: tuple[str, tuple[int, int], str, tuple[str, ...]]) -> str:
     scene, (width, height), glyphs, keys = picture
-    return "-".join([scene, f"{width}x{height}", *([glyphs] if glyphs != "braille" else []), *keys])
+    pressed = [key.replace("_square_bracket", "") for key in keys]
+    return "-".join([scene, f"{width}x{height}", *([glyphs] if glyphs != "braille" else []), *pressed])
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=name)
@@ -49,10 +60,10 @@ def test_screen(picture: tuple[str, tuple[int, int], str, tuple[str, ...]]) -> N
 
     async def body(on: Driven) -> None:
         await on.press(*keys)
-        await on.tick(5)  # until the words to the person are gone
+        await on.tick(5 if scene in SCENES else 1)  # until the words to the person are gone
         seen.append(on.text + "\n")
 
-    drive(SCENES[scene](), size, body, settings(glyphs))
+    drive(WHOLE[scene](), size, body, settings(glyphs))
     file = GOLDEN / f"{name(picture)}.txt"
     if os.environ.get("TUIMON_UPDATE_GOLDEN"):
         file.write_text(seen[0], encoding="utf-8")

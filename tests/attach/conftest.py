@@ -57,7 +57,7 @@ def can_trace() -> bool:
     return True
 
 
-needs_tracing = pytest.mark.skipif(not can_trace(), reason="attaching is built for Linux on x86_64")
+needs_tracing = pytest.mark.skipif(not can_trace(), reason="attaching is built for Linux on x86_64 and aarch64")
 
 
 @pytest.fixture
@@ -105,11 +105,20 @@ def anybodys_python() -> str:
 class Program:
     """A running target_program.py."""
 
-    def __init__(self, directory: Path, mode: str, python: str, options: Sequence[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        mode: str,
+        python: str,
+        options: Sequence[str],
+        environment: dict[str, str],
+        program: str = "target_program.py",
+        arguments: Sequence[str] = (),
+    ) -> None:
         file = directory / f"{mode}-{time.monotonic_ns()}"
         file.write_bytes(bytes(4096))
         self.process = subprocess.Popen(
-            [python, *options, str(HERE / "target_program.py"), mode, str(file)],
+            [python, *options, str(HERE / program), mode, str(file), *arguments],
             stderr=subprocess.PIPE,
             env={**os.environ, **environment},
         )
@@ -160,15 +169,20 @@ Start = Callable[..., Program]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """start(mode, python=.., options=.., environment=..) gives a running Program."""
+    """start(mode, python=.., options=.., environment=.., program=.., arguments=..) gives a running Program."""
     running: list[Program] = []
 
     def begin(
-        mode: str, python: str = sys.executable, options: Sequence[str] = (), environment: dict[str, str] | None = None
+        mode: str,
+        python: str = sys.executable,
+        options: Sequence[str] = (),
+        environment: dict[str, str] | None = None,
+        program: str = "target_program.py",
+        arguments: Sequence[str] = (),
     ) -> Program:
-        program = Program(tmp_path, mode, python, options, environment or {})
-        running.append(program)
-        return program
+        begun = Program(tmp_path, mode, python, options, environment or {}, program, arguments)
+        running.append(begun)
+        return begun
 
     yield begin
     for program in running:

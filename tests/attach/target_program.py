@@ -1,4 +1,4 @@
-"""Programs to attach to: target_program.py MODE FILE. FILE holds eight counters that both sides map.
+"""Programs to attach to: target_program.py MODE FILE [SECONDS]. FILE holds eight counters that both sides map.
 
 Counters: 0 rounds, 1 faults (each mode says what), 2 hits (an injected script counts itself there).
 """
@@ -10,8 +10,10 @@ import threading
 import time
 
 mode, path = sys.argv[1], sys.argv[2]
+long_s = float(sys.argv[3]) if len(sys.argv) > 3 else 20.0
 with open(path, "r+b") as file:
     counters = memoryview(mmap.mmap(file.fileno(), 4096)).cast("Q")
+one_at_a_time = threading.Lock()  # for scripts that count themselves from threads of their own
 
 
 def busy():
@@ -103,6 +105,75 @@ def forking():
         counters[0] += 1
 
 
+def forking_from_two_threads():
+    """Forks some 50 times a second on the main thread while another one forks and starts programs; a hung child is a fault."""
+    import select
+    import subprocess
+
+    def one(code):
+        child = os.fork()
+        if child == 0:
+            threading.Lock().acquire()
+            threading.current_thread()
+            os._exit(code)
+        handle = os.pidfd_open(child)
+        if not select.select([handle], [], [], 20)[0]:
+            counters[1] += 1
+            os.kill(child, 9)
+        os.close(handle)
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != code:
+            counters[1] += 1
+
+    def another():
+        while True:
+            one(8)
+            if subprocess.run(["true"], check=False).returncode:
+                counters[1] += 1
+            counters[3] += 1
+
+    threading.Thread(target=threading.Event().wait, daemon=True).start()  # somebody asleep, to be borrowed
+    threading.Thread(target=another, daemon=True).start()
+    while True:
+        one(7)
+        end = time.monotonic() + 0.015
+        while time.monotonic() < end:  # as a job between two forks: it runs
+            pass
+        counters[0] += 1
+
+
+def states_and_forks():
+    """Forks while threads that C code has made come and go: each makes its thread state without the GIL.
+
+    Where CPython lacks the fix of python/cpython#112275 some of the children hang; each is a fault.
+    """
+    import ctypes
+    import select
+
+    libc = ctypes.CDLL(None)
+    nothing = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: None)
+
+    def come_and_go():
+        thread = ctypes.c_ulong()
+        while True:
+            libc.pthread_create(ctypes.byref(thread), None, nothing, None)
+            libc.pthread_join(thread, None)
+            counters[3] += 1
+
+    threading.Thread(target=come_and_go, daemon=True).start()
+    while True:
+        child = os.fork()
+        if child == 0:
+            threading.Lock().acquire()
+            os._exit(7)
+        handle = os.pidfd_open(child)
+        if not select.select([handle], [], [], 5)[0]:
+            counters[1] += 1
+            os.kill(child, 9)
+        os.close(handle)
+        os.waitpid(child, 0)
+        counters[0] += 1
+
+
 def memory():
     """Lives in malloc and free."""
     while True:
@@ -122,6 +193,59 @@ def floats():
     while True:
         if (math.fsum(values), sum(values)) != right:
             counters[1] += 1
+        counters[0] += 1
+
+
+def checksum():
+    """Vector arithmetic whose result is known, with numpy where there is one."""
+    try:
+        import numpy
+    except ImportError:
+        floats()
+    values = numpy.random.default_rng(0).standard_normal((200, 200))
+
+    def result():
+        return (numpy.sin(values) * values + values @ values).tobytes()
+
+    right = result()
+    while True:
+        if result() != right:
+            counters[1] += 1
+        counters[0] += 1
+
+
+def _amount(function, seconds):
+    """For which amount `function` takes so long."""
+    amount = 1000
+    while True:
+        begin = time.perf_counter()
+        function(amount)
+        took = time.perf_counter() - begin
+        if took > 0.05:
+            return int(amount * seconds / took)
+        amount *= 4
+
+
+def native_free():
+    """Each round is `long_s` of native code without the GIL."""
+    import hashlib
+
+    def work(amount):
+        return hashlib.pbkdf2_hmac("sha256", b"word", b"salt", amount)
+
+    amount = _amount(work, long_s)
+    counters[0] = 1
+    while True:
+        work(amount)
+        counters[0] += 1
+
+
+def native_held():
+    """Each round is `long_s` of native code that holds the GIL."""
+    amount = _amount(lambda amount: sum(range(amount)), long_s)
+    counters[0] = 1
+    while True:
+        sum(range(amount))
         counters[0] += 1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from tuimon.attach import delivery
+from tuimon.hook import wire
 from tuimon.hook.bundle import bundle, digest
 
 
@@ -32,7 +35,7 @@ def test_bundle_is_the_hook_and_compiles() -> None:
 
 
 def test_the_hook_loads(boot: dict[str, Any]) -> None:
-    assert boot["load"](bundle())
+    assert not boot["load"](bundle())
     assert sys.modules["_tuimon_hook.session"].Session
 
 
@@ -43,32 +46,33 @@ def test_modules_find_each_other_whatever_their_order(boot: dict[str, Any]) -> N
         "c": "value = 1\n",
         "d": "FOUR = 4\nwhere = __file__, __name__, __package__\n",
     }
-    assert boot["load"](sources)
+    assert not boot["load"](sources)
     modules = sys.modules
     assert modules["_tuimon_hook.a"].value == 1 + 5 + 4
     assert modules["_tuimon_hook.d"].where == ("<tuimon hook>/d.py", "_tuimon_hook.d", "_tuimon_hook")
 
 
 def test_two_that_import_each_other_do_not_go_round_for_ever(boot: dict[str, Any]) -> None:
-    assert boot["load"]({"a": "import sys\nfrom . import b\n", "b": "x = 1\n"})
+    assert not boot["load"]({"a": "import sys\nfrom . import b\n", "b": "x = 1\n"})
     assert boot["wanted"]("from . import a, b\n    from . import c\nfrom .e import f\nfrom os import path\n") == ["a", "b", "e"]
 
 
 def test_second_load_is_refused_and_does_not_touch_the_first(boot: dict[str, Any]) -> None:
-    assert boot["load"]({"a": "x = 1\n"})
+    assert not boot["load"]({"a": "x = 1\n"})
     other: dict[str, Any] = {}
     exec(compile(delivery.boot_source(), "<tuimon>", "exec"), other)
-    assert not other["load"]({"a": "x = 2\n"})
+    other["LEAVING_S"] = 0.0
+    assert other["load"]({"a": "x = 2\n"}) is sys.modules["_tuimon_hook"]
     other["unload"]()
     assert sys.modules["_tuimon_hook.a"].x == 1
 
 
 def test_dead_copy_in_a_forked_child_gives_way(boot: dict[str, Any]) -> None:
-    assert boot["load"]({"a": "x = 1\n", "gone": ""})
+    assert not boot["load"]({"a": "x = 1\n", "gone": ""})
     sys.modules["_tuimon_hook"].pid += 1  # as a child sees what its parent had
     other: dict[str, Any] = {}
     exec(compile(delivery.boot_source(), "<tuimon>", "exec"), other)
-    assert other["load"]({"a": "x = 2\n"})
+    assert not other["load"]({"a": "x = 2\n"})
     assert sys.modules["_tuimon_hook.a"].x == 2
     assert "_tuimon_hook.gone" not in sys.modules
     other["unload"]()
@@ -77,6 +81,31 @@ def test_dead_copy_in_a_forked_child_gives_way(boot: dict[str, Any]) -> None:
 def test_nobody_listens(boot: dict[str, Any], tmp_path: Path) -> None:
     boot["boot"](str(tmp_path / "nothing"), "token")  # comes back, silently
     boot["boot_here"](str(tmp_path / "nothing"), "token")
+
+
+def test_where_no_thread_can_be_had_the_hook_leaves(boot: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is on processes, so the refusal is the interpreter's own, made by hand here."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        sources = bundle()
+        before = list(sys.meta_path), list(logging.getLogger("torch.__trace").handlers)
+
+        def greet(connection: socket.socket, token: str) -> Any:
+            assert not boot["load"](sources)
+            return sys.modules["_tuimon_hook.session"].Session(connection, {}, {})
+
+        def refuse(*_: object) -> None:
+            raise RuntimeError("can't start new thread")
+
+        boot.update(connect=lambda path: ours, greet=greet, who=boot["identity"](ours))
+        monkeypatch.setattr("_thread.start_new_thread", refuse)
+        boot["boot_here"]("", "")
+        assert (list(sys.meta_path), list(logging.getLogger("torch.__trace").handlers)) == before
+        assert "_tuimon_hook" not in sys.modules and ours.fileno() == -1
+        said = b"".join(iter(lambda: theirs.recv(1 << 16), b""))
+    messages = [wire.read_json(body) for _, body in wire.Decoder().feed(said)]
+    assert messages[0]["k"] == "ack" and messages[-1]["left"] == []
+    assert messages[-1]["reason"] == "no thread can be had for the hook: can't start new thread"
 
 
 def test_script_is_one_text_without_a_nul() -> None:

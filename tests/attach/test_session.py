@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import channel, delivery, procfs, tracer
+from tuimon.attach import channel, delivery, preflight, procfs, remote_exec, session, tracer
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 from tuimon.hook import wire
@@ -193,10 +194,11 @@ def test_hook_that_fails_to_install_is_taken_out(start: Start, dummy: dict[str, 
 
 def test_helper_that_is_killed_harms_nobody(start: Start, dummy: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     program = start("busy")
-    begin = tracer.Tracer._start_helper
+    begin, made = tracer.Tracer._start_helper, []
 
     def kill_it(self, request):
         fd = begin(self, request)
+        made.append(self)
         self._process.kill()
         return fd
 
@@ -205,8 +207,64 @@ def test_helper_that_is_killed_harms_nobody(start: Start, dummy: dict[str, str],
         with pytest.raises(Refused) as refused:
             attach(program.pid, {}, sources=dummy)
     assert refused.value.code == "helper"
+    until(made[0].settled.is_set)
+    assert made[0].report.left == ["unknown: the process that attached has died"]
+    assert "-B" in made[0]._process.args  # under sudo a .pyc would be root's
     assert attach(program.pid, {}, sources=dummy).detach() is not None
     program.gets_on()
+
+
+@pytest.mark.parametrize(("error", "code"), [(errno.EMFILE, "files"), (errno.ENOENT, "helper")])
+def test_error_of_the_system_is_a_refusal(monkeypatch: pytest.MonkeyPatch, error: int, code: str) -> None:
+    def look(_pid: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(preflight, "look", look)
+    with pytest.raises(Refused) as refused:
+        attach(os.getpid(), {})
+    assert refused.value.code == code
+
+
+def test_thread_is_scheduled_as_the_main_one() -> None:
+    processors = os.sched_getaffinity(0)
+    if len(processors) < 2:
+        pytest.skip("one processor only")
+    up, over = threading.Event(), threading.Event()
+
+    def pinned() -> None:
+        os.sched_setaffinity(0, {min(processors)})
+        up.set()
+        over.wait()
+
+    thread = threading.Thread(target=pinned)
+    thread.start()
+    try:
+        up.wait()
+        inner = thread.native_id
+        assert inner is not None and procfs.scheduling(inner)[0] == {min(processors)}
+        session._like_main(os.getpid(), inner)
+        assert procfs.scheduling(inner) == procfs.scheduling(os.getpid())
+        session._like_main(os.getpid(), None)
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_scripts_of_killed_tuimons_are_tidied_up(tmp_path: Path) -> None:
+    directory = os.open(tmp_path, os.O_RDONLY)
+    names = [f".tuimon-{number:016x}.py" for number in range(3)]
+    owned, left, new = (remote_exec.ScriptFile(directory, str(tmp_path), name, b"pass") for name in names)
+    try:
+        os.close(left._fd)  # its owner is gone
+        os.close(new._fd)
+        left._fd = new._fd = -1
+        for name in names[:2]:
+            os.utime(tmp_path / name, (0, 0))
+        channel._tidy(directory)
+        assert sorted(os.listdir(tmp_path)) == [names[0], names[2]]
+    finally:
+        owned.remove()
+        os.close(directory)
 
 
 def test_ancestor_traces_by_itself_where_only_it_may(
@@ -235,6 +293,9 @@ def test_socket_is_private_and_removed(
         return take(self)
 
     monkeypatch.setattr(channel.Channel, "accept", accept)
+    # the job takes the name away as soon as it is through; here it is to be looked at
+    text = delivery.boot_source()
+    monkeypatch.setattr(delivery, "boot_source", lambda: text.replace("os.unlink(path)", "None"))
     session = attach(program.pid, {}, sources=dummy)
     assert seen == [(0o600, os.geteuid())]
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".tuimon")]
@@ -267,7 +328,7 @@ def test_only_the_target_may_connect(tmp_path: Path) -> None:
 def test_token_is_checked() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.sendall(wire.json_frame({"hello": "guessed"}))
+        theirs.sendall(wire.json_frame({"hello": "guessed", "proto": wire.PROTOCOL}))
         with pytest.raises(Refused) as refused:
             channel.receive_hello(ours, "secret", 1)
         assert refused.value.code == "peer"

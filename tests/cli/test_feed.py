@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +17,7 @@ import pytest
 
 from tests.support.command import until
 from tuimon import events as ev
-from tuimon.attach.connection import Report
+from tuimon.attach.connection import Report, Session
 from tuimon.feed import LiveFeed
 from tuimon.hook import wire
 from tuimon.tail import MOST_LINES, Tail
@@ -26,6 +29,8 @@ class FakeSession:
     def __init__(self, pid: int, goodbye: dict[str, Any] | None = None) -> None:
         self.pid, self.how, self.hello, self.report = pid, "run", {}, Report()
         self.goodbye = goodbye
+        self.brings_sources = False
+        self.clock = time.monotonic_ns
         self.detached = 0
         self.sink: Callable[[int, bytes], None] = lambda kind, body: None
         self.on_end: Callable[[str], None] = lambda reason: None
@@ -151,3 +156,62 @@ def test_a_progress_bar_is_one_line(tmp_path: Path) -> None:
     tail.start()
     tail.stop()
     assert [line.text for line in lines if isinstance(line, ev.Line)] == ["100%", "next"]
+
+
+@pytest.mark.parametrize("start", [float("inf"), 10**400, "x", [], {}])
+def test_messages_that_cannot_be_read_are_counted_and_the_reading_goes_on(start: object) -> None:
+    session = FakeSession(os.getpid(), {"detached": True})
+    with feeding(session) as feed:
+        message = {"k": "past_compile", "t": 1, "wall": 1.0, "metrics": {"start_time": start, "compile_id": "0/0"}}
+        for _ in range(3):
+            session.sink(wire.JSON_FRAME, wire.json_frame(message)[wire.HEADER.size :])
+        facts = {"k": "facts", "t": 1, "wall": 1.0, "python": "3.12"}
+        session.sink(wire.JSON_FRAME, wire.json_frame(facts)[wire.HEADER.size :])
+        feed.pump()
+        assert feed.model.coverage.not_available["some events"].startswith("3 messages of the hook could not be read")
+        assert feed.model.target.python == "3.12"
+
+
+def test_whatever_the_decoder_raises_the_reader_goes_on() -> None:
+    session = FakeSession(os.getpid(), {"detached": True})
+    with feeding(session) as feed:
+        feed._decoder.frame = None  # type: ignore[method-assign, assignment]
+        session.sink(wire.JSON_FRAME, b"{}")
+        feed.pump()
+        assert "TypeError" in feed.model.coverage.not_available["some events"]
+
+
+@pytest.mark.parametrize("odd", [5, "word", {"a": 1}, None, [1, None]])
+def test_an_odd_hello_and_an_odd_goodbye_hold_nothing_up(odd: object) -> None:
+    session = FakeSession(os.getpid(), {"detached": True, "left": odd})
+    session.hello = {"argv": odd}
+    feed = LiveFeed(session)  # type: ignore[arg-type]
+    feed.start()
+    feed.detach()
+    assert ended(feed) and feed.model.target.ended == "detached"
+    assert feed._host is not None and not feed._host.alive
+    assert feed.left == ([] if not isinstance(odd, list) else ["1", "None"])
+
+
+def test_a_reader_that_fails_lets_go_of_the_connection() -> None:
+    """The hook takes itself out when the connection is shut; a reader that dies must not leave it open and unread."""
+    ours, theirs = socket.socketpair()
+    reasons: list[str] = []
+    over = threading.Event()
+
+    def sink(kind: int, body: bytes) -> None:
+        raise OverflowError("too much")
+
+    def on_end(reason: str) -> None:
+        reasons.append(reason)
+        over.set()
+
+    # early frames that claim to be what they are not are no reason to fail either
+    session = Session(ours, wire.Decoder(), [(wire.JSON_FRAME, b'"offers"')], pid=1, hello={}, how="run")
+    with ours, theirs:
+        theirs.settimeout(10)
+        session.start(sink, on_end)
+        assert over.wait(10)
+        assert session.over and "OverflowError: too much" in reasons[0]
+        assert b'"detach"' in theirs.recv(1000)
+        assert theirs.recv(1000) == b""

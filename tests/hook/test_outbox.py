@@ -67,3 +67,17 @@ def test_a_reader_that_is_gone_raises_oserror_and_no_signal() -> None:
         raise AssertionError("the loss of the connection went unnoticed")
     box.finish(0.1)
     ours.close()
+
+
+def test_the_jobs_own_texts_are_cut_but_not_payloads() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        box = outbox.Outbox(ours)
+        box.put({"k": "trace", "record": {"stack": [["f" * 9999, 1, None]]}, "payload": "p" * 9999, "name": "n" * 9999})
+        box.finish(10)
+        ours.close()
+        sent = b"".join(iter(lambda: theirs.recv(1 << 16), b""))
+    ((_, body),) = wire.Decoder().feed(sent)
+    message = wire.read_json(body)
+    assert message["record"] == {"stack": [["f" * 4096, 1, None]]}
+    assert (len(message["payload"]), len(message["name"])) == (9999, 4096)

@@ -48,3 +48,19 @@ def test_an_attribute_is_the_very_object_again() -> None:
     undo.attribute(Owner, "method", ours, None)
     assert undo.run() == []
     assert "method" not in vars(Owner)
+
+
+def test_what_comes_late_is_put_back_at_once_and_once() -> None:
+    undo = Undo()
+    done: list[str] = []
+
+    def during() -> None:
+        undo.add("late", lambda: done.append("late"))
+        done.append("early")
+
+    undo.add("early", during)
+    undo.add("fault", lambda: undo.add("late fault", lambda: 1 / 0))
+    assert undo.run() == []
+    assert done == ["late", "early"]
+    undo.add("later", lambda: done.append("later"))
+    assert done == ["late", "early", "later"] and undo.run() == []

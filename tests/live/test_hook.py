@@ -277,18 +277,18 @@ def test_compiled_graphs_of_the_past_are_not_kept_alive(tmp_path: Path) -> None:
         """
 import gc, json, torch, weakref
 attach()
-made = []
+made = set()
 for k in range(5):
     f = torch.compile(lambda x, k=k: (x * k).sin().sum(), backend="aot_eager")
     f(torch.ones(3, requires_grad=True)).backward()
-    made += [weakref.ref(c) for c in torch.autograd.Function.__subclasses__() if c.__name__ == "CompiledFunction"]
+    made |= {weakref.ref(c) for c in torch.autograd.Function.__subclasses__() if c.__name__ == "CompiledFunction"}
     del f
     torch._dynamo.reset()
 gc.collect()
-alive = sum(1 for reference in set(made) if reference() is not None)
+alive = sum(1 for reference in made if reference() is not None)
 placed = len(_hooked.session._regions._placed)
 detach()
-print(json.dumps([len(set(made)), alive, placed]))
+print(json.dumps([len(made), alive, placed]))
 """,
         tmp_path,
     )
@@ -366,3 +366,137 @@ print(json.dumps([never, [type(f).__name__ for f in sys.meta_path if "Arrival" i
     )
     assert outcome.values == [[], []]
     assert outcome.model.coverage.instruments["steps"] == "on"
+
+
+def test_an_install_that_the_detach_overtakes_leaves_nothing(tmp_path: Path) -> None:
+    """A thread of the job is held in the middle of it while the hook leaves; the hook waits for it, and where it does not."""
+    outcome = run(
+        """
+import json
+import torch.autograd.profiler as profiler
+R = profiler.record_function
+plain = vars(R)["__enter__"], vars(R)["__exit__"]
+found, patience = [], _session.GATE_S
+class Gate:
+    def __init__(self): self.lock, self.release = threading.Lock(), lambda: self.lock.release()
+    def acquire(self, blocking=True, timeout=-1):
+        if timeout > 0: hold.set()  # the hook leaves, and waits
+        return self.lock.acquire(blocking, timeout)
+for _session.GATE_S in (0.0, patience):
+    hold, held = threading.Event(), threading.Event()
+    del profiler.record_function
+    attach()
+    profiler.record_function = R
+    session = _hooked.session
+    session._gate, session.torch_is_there = Gate(), lambda: None  # the hook's thread does not try
+    timers = session._steps._timers
+    def slowly(*originals):
+        held.set(); hold.wait(); return timers(*originals)
+    session._steps._timers = slowly
+    takes, take = [], session._take_torch
+    session._take_torch = lambda: (takes.append(1), take())
+    install = lambda: _session.Session.torch_is_there(session)
+    thread = threading.Thread(target=install); thread.start(); held.wait()
+    install()  # another thread of the job: comes back
+    detach()
+    waited = session.instruments.get("steps") == "on"
+    hold.set(); thread.join(); install()
+    found.append([waited, len(takes), (vars(R)["__enter__"], vars(R)["__exit__"]) == plain])
+print(json.dumps(found))
+""",
+        tmp_path,
+    )
+    assert outcome.values == [[False, 1, True], [True, 1, True]]
+    assert [m["left"] for m in outcome.messages if m.get("k") == "detached"] == [[], []]
+
+
+def test_a_region_that_goes_or_a_session_that_ends_while_it_is_placed(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, torch
+from torch._dynamo.output_graph import OutputGraph
+f = torch.compile(lambda x: (x * 2).sin().sum(), backend="aot_eager")
+def regions(): return {k: v for k, v in globals().items() if k.startswith("__compiled_fn")}
+f(torch.ones(3, requires_grad=True)).backward()
+(gone,) = regions()
+wrap = _session.Regions._wrap
+def dropping(self, scope, name, *rest):
+    wrapper = wrap(self, scope, name, *rest)
+    value = scope.pop(name); kept.append(value); return wrapper
+kept = []
+_session.Regions._wrap = dropping
+attach(); dropped = gone not in globals(); detach()
+_session.Regions._wrap = wrap
+globals()[gone] = kept[0]
+
+find = _session.Regions.find_backwards
+def late(self, *rest):
+    if not rest[0]:
+        detach()
+    return find(self, *rest)
+_session.Regions.find_backwards = late
+attach()
+g = torch.compile(lambda x: (x * 3).cos().sum(), backend="aot_eager")
+g(torch.ones(3, requires_grad=True)).backward()
+made = [c for c in torch.autograd.Function.__subclasses__() if c.__name__ == "CompiledFunction"]
+ours = [vars(c)["backward"].__func__ for c in made] + list(regions().values())
+print(json.dumps([dropped, len(made), [o.__code__.co_filename for o in ours if "hook" in o.__code__.co_filename]]))
+""",
+        tmp_path,
+    )
+    assert outcome.values == [True, 2, []]
+
+
+def test_a_record_on_its_way_misses_no_handler_when_the_hook_leaves(tmp_path: Path) -> None:
+    outcome = run(
+        """
+import json, logging
+log = logging.getLogger("torch.__trace"); log.setLevel(logging.DEBUG); log.propagate = False
+class Leaving(logging.Handler):
+    def handle(self, record): detach()
+class Last(logging.Handler):
+    def handle(self, record): seen.append(record.getMessage())
+seen = []
+attach(); log.addHandler(Leaving()); log.addHandler(Last())
+log.debug("one")
+print(json.dumps([seen, len(log.handlers)]))
+""",
+        tmp_path,
+    )
+    assert outcome.values == [["one"], 2]
+
+
+LATE_BACKWARD = """
+import json, torch, torch._dynamo.utils as utils
+net = torch.nn.Linear(8, 1); optimizer = torch.optim.SGD(net.parameters(), lr=.1)
+def train():
+    torch._dynamo.reset(); utils.counters.clear()
+    @torch.compile(backend="aot_eager")
+    def step(x):
+        optimizer.zero_grad(); loss = net(x).abs().mean(); loss.backward(); optimizer.step(); return loss.detach()
+    for _ in range(3): step(torch.ones(2, 8))
+    return {k: dict(v) for k, v in utils.counters.items()}
+"""
+
+
+def test_a_backward_that_is_compiled_late_compiles_nothing_of_the_log(tmp_path: Path) -> None:
+    """Before torch, after torch and after the session: the same counters as without, and as with a handler of the job's own."""
+    outcome = run(
+        "attach()\n"
+        + LATE_BACKWARD
+        + """
+import logging
+train(); first = train(); detach()  # a process's very first may have a frame more
+plain = train()
+attach(); attached = train(); detach()
+after = train()
+class Own(logging.Handler):
+    def handle(self, record): pass
+logging.getLogger("torch.__trace").addHandler(Own())
+own = train()
+attach(); both = train(); detach()
+print(json.dumps([[first == plain, attached == plain, after == plain, own == plain, own == both], first, plain, own, both]))
+""",
+        tmp_path,
+    )
+    assert outcome.values[0] == [True, True, True, False, True], outcome.values

@@ -99,3 +99,13 @@ def test_what_goes_in_comes_out_or_is_counted(limit: int, plan: list[Event | Non
         assert 0 <= inbox.held <= limit + max(1, limit // 8)
     got += sum(map(weight, inbox.drain()))
     assert put == got + inbox.dropped
+
+
+def test_events_weigh_by_their_texts() -> None:
+    inbox = Inbox(limit=1000)
+    long = Line(1, "x" * 25_600)
+    for _ in range(100):
+        inbox.put(long)
+    assert len(inbox.drain()) == 11  # a thousand rows of 256 bytes, and an eighth
+    assert inbox.dropped == 89
+    assert inbox.held == 0

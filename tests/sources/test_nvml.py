@@ -15,6 +15,7 @@ import pytest
 from tuimon.events import Event, GpuSampled, GpuUnavailable
 from tuimon.sources import nvml, nvml_words
 from tuimon.sources.nvml import NvmlSource
+from tuimon.sources.nvml_shared import SharedGpus
 
 Play = Callable[[str], None]
 Until = Callable[[Callable[[], bool]], None]
@@ -60,6 +61,34 @@ def unavailable(until: Until) -> str:
     assert len(got) == 1
     assert isinstance(got[0], GpuUnavailable)
     return got[0].why
+
+
+def test_one_reading_serves_several_processes(play: Play, until: Until) -> None:
+    play(H200)
+    of: dict[int, list[Event]] = {4242: [], 99: [], 7: []}
+    shared = SharedGpus()
+    shared._source = NvmlSource(shared._spread, period=0.01, everybody=True)
+    for pid, got in of.items():
+        shared.join(pid, got.append)
+    until(lambda: all(of.values()))
+    last = {pid: got[-1] for pid, got in of.items()}
+    for pid in of:
+        shared.leave(pid)
+    until(lambda: not shared._source.alive)
+    assert [last[pid].process_memory_bytes for pid in of] == [21_000_000_000, 5, None]  # type: ignore[attr-defined]
+    assert last[4242].missing == ()  # type: ignore[attr-defined]
+    assert "process 7 is not in the GPU's list" in dict(last[7].missing)["process_memory_bytes"]  # type: ignore[attr-defined]
+
+
+def test_why_there_is_no_gpu_is_told_to_one_who_joins_late_too(play: Play, until: Until) -> None:
+    play("* init !12")
+    shared = SharedGpus()
+    early: list[Event] = []
+    late: list[Event] = []
+    shared.join(1, early.append)
+    until(lambda: bool(early))
+    shared.join(2, late.append)
+    assert isinstance(late[0], GpuUnavailable) and late == early
 
 
 def test_a_healthy_gpu(play: Play, until: Until) -> None:

@@ -24,9 +24,15 @@ TRAIN = "/home/user/project/train.py"
 class FakeFeed:
     """A feed that hands out what a test gives it."""
 
-    def __init__(self, events: Iterable[ev.Event] = (), title: str = "train.py") -> None:
+    def __init__(self, events: Iterable[ev.Event] = (), title: str = "train.py", rank: int | None = None) -> None:
         self.model = Model()
         self.title = title
+        self.rank = rank
+        self.label = "4242" if rank is None else f"rank {rank}"
+        self.host: str | None = None
+        self.pid: int | None = 4242 + (rank or 0)
+        self.job: str | None = None
+        self.silent: tuple[float, str | None] | None = None
         self.pending: list[ev.Event] = list(events)
         self.detached = 0
         self.waiting: float | None = None
@@ -47,6 +53,23 @@ class FakeFeed:
     def nvml_waiting(self) -> float | None:
         """What the test said."""
         return self.waiting
+
+    def silence(self) -> tuple[float, str | None] | None:
+        """What the test said."""
+        return self.silent
+
+
+class FakeFleet:
+    """Several of them."""
+
+    def __init__(self, members: Sequence[FakeFeed]) -> None:
+        self.members = list(members)
+        self.title = f"{len(self.members)} ranks of train.py"
+        self.detached = 0
+
+    def detach(self) -> None:
+        """Counts that it was called."""
+        self.detached += 1
 
 
 class Script:
@@ -285,6 +308,17 @@ def waiting() -> list[ev.Event]:
     return script.events
 
 
+def attaching() -> list[ev.Event]:
+    """Nothing known yet: tuimon is about to attach."""
+    return [ev.Attaching(ATTACHED, "attaching to process 4242, Python 3.11")]
+
+
+def blocked() -> list[ev.Event]:
+    """The job does not let the hook in yet."""
+    sentence = "the main thread of process 4242 runs native code that holds the GIL"
+    return [*attaching(), ev.Attaching(ATTACHED + 12 * S, sentence, 12.2)]
+
+
 def ended() -> list[ev.Event]:
     """The busy job, over."""
     events = busy()
@@ -357,12 +391,44 @@ def awkward() -> list[ev.Event]:
     return script.events
 
 
+REFUSAL = (
+    "the kernel lets only a parent trace its children (kernel.yama.ptrace_scope = 1): run tuimon as root, "
+    "or start the job with `tuimon run`, or set it to 0 with `sysctl kernel.yama.ptrace_scope=0`"
+)
+
+
+def fleet(size: int = 8) -> FakeFleet:
+    """Ranks of one job, of which some are in trouble: 2 waits to be attached to, 3 was refused, 4 is slow, 5 compiles, 6 is
+    stopped, 7 has ended; of more, the rest run."""
+    troubles = {2: blocked, 3: list, 5: compiling, 7: ended}
+    members = []
+    for rank in range(size):
+        events = troubles[rank]() if rank in troubles else _rank_events(rank, slow=rank == 4)
+        if rank == 3:
+            events = [*attaching(), ev.TargetEnded(ATTACHED + S, "refused", REFUSAL)]
+        feed = FakeFeed(events, "python train.py --size small", rank)
+        feed.silent = (41.0, "stopped") if rank == 6 else (None if rank in (2, 3, 7) else (0.4, None))
+        members.append(feed)
+    return FakeFleet(members)
+
+
+def _rank_events(rank: int, slow: bool) -> list[ev.Event]:
+    job = Job()
+    for second in range(20):
+        job.steps(3 if slow else 5, 40.0 if slow else 24.0)
+        job.script.host(80 + 3 * (second % 7))
+    job.script.status(3000)
+    return job.script.events
+
+
 SCENES = {
     "nothing": list,
     "empty": empty,
     "waiting": waiting,
     "busy": busy,
     "compiling": compiling,
+    "attaching": attaching,
+    "blocked": blocked,
     "ended": ended,
     "gpus": gpus,
     "awkward": awkward,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from tests.support.fake_feed import FakeFeed
+from tests.support.fake_feed import FakeFeed, FakeFleet
 from tuimon import events as ev
 from tuimon.app.app import MonitorApp, Settings
 from tuimon.app.themes import load_themes
@@ -31,8 +31,9 @@ class Clock:
 class Driven:
     """A running monitor with its feed, its clock and its keys."""
 
-    def __init__(self, app: MonitorApp, feed: FakeFeed, clock: Clock, pilot: Any) -> None:
-        self.app, self.feed, self.clock, self.pilot = app, feed, clock, pilot
+    def __init__(self, app: MonitorApp, feeds: list[FakeFeed], clock: Clock, pilot: Any) -> None:
+        self.app, self.feeds, self.clock, self.pilot = app, feeds, clock, pilot
+        self.feed = feeds[0]
 
     async def tick(self, seconds: float = 1.0) -> None:
         """Time goes by, and the pump beats once."""
@@ -84,19 +85,20 @@ def settings(glyphs: str = "braille", theme: str = "dark", **more: Any) -> Setti
 
 
 def drive(
-    events: Iterable[ev.Event],
+    events: Iterable[ev.Event] | FakeFleet,
     size: tuple[int, int],
     body: Callable[[Driven], Awaitable[None]],
     given: Settings | None = None,
 ) -> MonitorApp:
-    """Run the monitor on these events in a terminal of this size, and `body` on it. Gives the app, ended."""
-    feed = FakeFeed(events)
+    """Run the monitor on these events, or this fleet, in a terminal of this size, and `body` on it. Gives the app, ended."""
+    feed = events if isinstance(events, FakeFleet) else FakeFeed(events)
+    feeds = feed.members if isinstance(feed, FakeFleet) else [feed]
     clock = Clock()
     app = MonitorApp(feed, given or settings(), clock=clock, watch_terminal=False)
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            driven = Driven(app, feed, clock, pilot)
+            driven = Driven(app, feeds, clock, pilot)
             await pilot.pause()
             await driven.tick(0.0)
             await body(driven)

@@ -2,7 +2,8 @@
 
     python -m tests.support.monitor_program SCENE [SECONDS]
 
-SCENE: "still" (nothing happens), "quiet" (two steps a second), "busy" (200 regions, 40 steps a second), "ended". After SECONDS
+SCENE: "still" (nothing happens), "quiet" (two steps a second), "busy" (200 regions, 40 steps a second), "ended", "ranks" (64
+ranks with 40 regions each, two steps a second). After SECONDS
 it ends itself; its CPU time and the events it took in go to the file named by MONITOR_REPORT, if that is set.
 """
 
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 
-from tests.support.fake_feed import MS, FakeFeed, S, Script, ended
+from tests.support.fake_feed import MS, FakeFeed, FakeFleet, S, Script, ended
 from tuimon import events as ev
 from tuimon.app import run_monitor
 
@@ -22,7 +23,7 @@ from tuimon.app import run_monitor
 class LiveFeed(FakeFeed):
     """A job that goes on with the clock."""
 
-    def __init__(self, regions: int, steps_per_second: float) -> None:
+    def __init__(self, regions: int, steps_per_second: float, rank: int | None = None) -> None:
         super().__init__()
         self._script = script = Script()
         script.t = time.monotonic_ns()
@@ -42,6 +43,8 @@ class LiveFeed(FakeFeed):
         self._next = script.t
         self._host_at = script.t
         self._step = 0
+        self.rank = rank
+        self.label = "4242" if rank is None else f"rank {rank}"
         self.taken = 0
 
     def drain(self) -> list[ev.Event]:
@@ -82,8 +85,10 @@ def main() -> int:
         "quiet": lambda: LiveFeed(4, 2),
         "busy": lambda: LiveFeed(200, 40),
         "ended": lambda: FakeFeed(ended()),
+        "ranks": lambda: FakeFleet([LiveFeed(40, 2, rank) for rank in range(64)]),
     }
     feed = feeds[scene]()
+    members = feed.members if isinstance(feed, FakeFleet) else [feed]
     if seconds is not None:
         import signal
 
@@ -99,7 +104,7 @@ def main() -> int:
                 {
                     "cpu_s": cpu,
                     "wall_s": time.monotonic() - began,
-                    "events": getattr(feed, "taken", 0),
+                    "events": sum(getattr(member, "taken", 0) for member in members),
                     "detached": feed.detached,
                     "status": status,
                 },

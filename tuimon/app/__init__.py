@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from tuimon.app.feed import Feed
+from tuimon.app.candidate import Candidate
+from tuimon.app.feed import Feed, Group
 from tuimon.app.terminal import prepare_environment, why_no_screen
 
-__all__ = ["Feed", "run_monitor", "warm_up", "why_no_screen"]
+__all__ = ["Candidate", "Feed", "Group", "pick", "run_monitor", "warm_up", "why_no_screen"]
+
+Found = TypeVar("Found", bound=Candidate)
 
 
 def warm_up() -> None:
@@ -18,7 +23,7 @@ def warm_up() -> None:
 
 
 def run_monitor(
-    feed: Feed,
+    feed: Feed | Group,
     *,
     theme: str | None = None,
     ascii: bool = False,  # noqa: A002 - the name of the option
@@ -30,3 +35,17 @@ def run_monitor(
     from tuimon.app.run import run
 
     return run(feed, theme=theme, ascii=ascii, no_color=no_color, interval=interval, mouse=mouse)
+
+
+def pick(
+    find: Callable[[], Sequence[Found]],
+    *,
+    theme: str | None = None,
+    ascii: bool = False,  # noqa: A002 - the name of the option
+    no_color: bool = False,
+    mouse: bool | None = None,
+) -> list[Found] | None:
+    """Let a person choose among the processes that `find` finds; see `tuimon.app.picker.pick`."""
+    from tuimon.app import picker
+
+    return picker.pick(find, theme=theme, ascii=ascii, no_color=no_color, mouse=mouse)

@@ -26,6 +26,8 @@ class Action:
     footer: int | None = None
     """Its rank in the footer: where there is no room, the highest goes first. None: not there."""
     palette: bool = True
+    several: bool = False
+    """Only for several processes: not shown where one is watched."""
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -85,6 +87,38 @@ ACTIONS: tuple[Action, ...] = (
         "Stop the screen; the collecting goes on. Again: catch up.",
         "general",
         footer=1,
+    ),
+    Action(
+        "all_ranks",
+        "all_ranks",
+        ("a",),
+        "a",
+        "all ranks",
+        "All ranks in one table; enter there shows the selected one. Again, or esc: back.",
+        "ranks",
+        footer=1,
+        several=True,
+    ),
+    Action(
+        "next_rank",
+        "next_rank(1)",
+        ("right_square_bracket",),
+        "]",
+        "next rank",
+        "The panels show the next rank.",
+        "ranks",
+        footer=2,
+        several=True,
+    ),
+    Action(
+        "previous_rank",
+        "next_rank(-1)",
+        ("left_square_bracket",),
+        "[",
+        "rank before",
+        "The panels show the rank before.",
+        "ranks",
+        several=True,
     ),
     Action("ceiling", "ceiling", ("c",), "c", "ceiling", "The roofline's next ceiling.", "panels", footer=5),
     Action("theme", "app.theme", ("t",), "t", "theme", "The next theme.", "general", "both", footer=6),
@@ -147,6 +181,6 @@ ACTIONS: tuple[Action, ...] = (
 PANEL_KEYS = "123456789"
 
 
-def actions(scope: Scope) -> list[Action]:
-    """The actions of a scope, those of both included."""
-    return [action for action in ACTIONS if action.scope in (scope, "both")]
+def actions(scope: Scope, several: bool = True) -> list[Action]:
+    """The actions of a scope, those of both included; those for several processes only with `several`."""
+    return [action for action in ACTIONS if action.scope in (scope, "both") and (several or not action.several)]

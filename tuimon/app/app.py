@@ -5,36 +5,36 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from rich.style import Style
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.timer import Timer
 
 from tuimon.app import terminal
 from tuimon.app.actions import ACTIONS
 from tuimon.app.details import open_page
-from tuimon.app.feed import Feed
-from tuimon.app.looks import own_name, rich_style, textual_name, textual_theme
-from tuimon.app.panels import BY_ID, PANELS
+from tuimon.app.feed import LET_GO_S, Feed, Group
+from tuimon.app.looks import own_name, textual_name
+from tuimon.app.panels import PANELS
 from tuimon.app.panels import help as help_page
 from tuimon.app.panels.target import Status
 from tuimon.app.pump import Pump
-from tuimon.app.scene import Panel, Scene
+from tuimon.app.ranks import Standings
+from tuimon.app.scene import Panel, Rank, Scene, Standing
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
 from tuimon.app.still import still
-from tuimon.app.themes import Loaded, Look
+from tuimon.app.themed import ThemedApp
+from tuimon.app.themes import Loaded
 from tuimon.draw.glyphs import GlyphSet
-from tuimon.model import Model
 from tuimon.roofline.ceilings import Ceiling
 
-DETACH_S = 5.0
-"""How long the way out may wait for the job to be let go."""
-
 HELP_TITLE = "help"
+
+REFUSED = 3
+"""The status where tuimon could attach to nothing."""
 
 MESSAGE_S = 4.0
 """How long a word to the person stays."""
@@ -56,37 +56,31 @@ class Settings:
     """Sentences to show at the start: files that could not be used."""
 
 
-class MonitorApp(App[None]):
+class MonitorApp(ThemedApp[None]):
     """The monitor."""
 
-    CSS_PATH = "tuimon.tcss"
-    TITLE = "tuimon"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "f12"  # out of the way: ctrl+p and : are in the table of actions
 
     def __init__(
-        self, feed: Feed, settings: Settings, clock: Callable[[], int] = time.monotonic_ns, watch_terminal: bool = True
+        self, feed: Feed | Group, settings: Settings, clock: Callable[[], int] = time.monotonic_ns, watch_terminal: bool = True
     ) -> None:
-        super().__init__()
+        super().__init__(settings.themes, settings.theme)
         self.feed = feed
         self.settings = settings
         self.main = MainScreen()
-        self.animation_level = "none"
         self._clock = clock
         self.pump = Pump(feed, self, settings.hertz, clock, watch_terminal)
         self._timer: Timer | None = None
         self._signals = terminal.Signals(self._leave_for_signal)
-        self._styles_of_roles: dict[tuple[str, str], Style] = {}
         self._ceiling = 0
-        self._still: Scene | None = None
+        self._standings = Standings()
+        self._still: tuple[tuple[Rank, ...], tuple[Standing, ...]] | None = None
         self._events_at_freeze = 0
         self._message = ""
         self._message_until = 0
         self._leaving = False
         self._detaching: threading.Thread | None = None
-        for theme in settings.themes.themes.values():
-            self.register_theme(textual_theme(theme))
-        self.theme = textual_name(settings.theme)
 
     # ------------------------------------------------------------------------------------------ start
 
@@ -129,8 +123,14 @@ class MonitorApp(App[None]):
         """Nobody looks any more: the way out, as for a hang-up."""
         self._leave(129)
 
+    def leave_refused(self) -> None:
+        """There is nothing to show; why, the command says, where it can be read afterwards."""
+        self._leave(REFUSED)
+
     def paint(self) -> None:
         """Bring the screen that is on top up to date."""
+        if not self.screen_stack:  # a late call, on the way out
+            return
         screen = self.screen
         if isinstance(screen, (MainScreen, PageScreen)):
             screen.sync(self.scene(), self._status(), self._still_scene(), self._clock())
@@ -139,28 +139,34 @@ class MonitorApp(App[None]):
 
     def scene(self) -> Scene:
         """What is known now."""
-        return self._scene(self.feed.model, self.pump.now_ns(), self.pump.beat_ns)
+        ranks = tuple(one.rank() for one in self.pump.watched)
+        return self._scene(ranks, self._standings.look(ranks, self._clock(), self.settings.glyphs) if self.several else ())
 
     def panel_scene(self) -> Scene:
         """What the panels show: what is known now, or was when the screen was frozen."""
         return self._still_scene() or self.scene()
 
     def _still_scene(self) -> Scene | None:
-        if self._still is None:
-            return None
-        return self._scene(self._still.model, self._still.now_ns, self._still.beat_ns)
+        return self._scene(*self._still) if self._still is not None else None
 
-    def _scene(self, model: Model, now_ns: int, beat_ns: int | None) -> Scene:
+    def _scene(self, ranks: Sequence[Rank], standings: tuple[Standing, ...]) -> Scene:
         offset = self.settings.utc_offset_s
+        shown = ranks[self.pump.selected]
         return Scene(
-            model=model,
+            model=shown.model,
             glyphs=self.settings.glyphs,
-            now_ns=now_ns,
-            beat_ns=beat_ns,
+            now_ns=shown.now_ns,
+            beat_ns=shown.beat_ns,
             ceilings=self.settings.ceilings,
             ceiling=self._ceiling,
-            nvml_waiting_s=self.feed.nvml_waiting(),
+            nvml_waiting_s=shown.nvml_waiting_s,
             utc_offset_s=offset if offset is not None else time.localtime().tm_gmtoff,
+            title=shown.title,
+            silence=shown.silence,
+            host=shown.host,
+            ranks=tuple(ranks) if self.several else (),
+            standings=standings,
+            rank=self.pump.selected,
         )
 
     def _status(self) -> Status:
@@ -176,26 +182,37 @@ class MonitorApp(App[None]):
         if self.is_running and self.screen_stack:
             self.paint()
 
-    def style_of(self, role: str) -> Style:
-        """How a role looks in the theme that is on."""
-        name = own_name(self.theme)
-        style = self._styles_of_roles.get((name, role))
-        if style is None:
-            theme = self.settings.themes.themes[name]
-            style = rich_style(theme.looks.get(role, Look()), theme.looks["text"])
-            self._styles_of_roles[(name, role)] = style
-        return style
-
     # ------------------------------------------------------------------------------------------ what keys do
 
     def freeze(self) -> None:
         """Stop the screen, or let it catch up. The model takes everything in all the while."""
         if self._still is None:
             self._events_at_freeze = self.pump.events
-            self._still = self._scene(still(self.feed.model), self.pump.now_ns(), self.pump.beat_ns)
+            now = self.scene()
+            ranks = tuple(replace(rank, model=still(rank.model)) for rank in (one.rank() for one in self.pump.watched))
+            self._still = ranks, now.standings
         else:
             self._still = None
         self.paint()
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one process is watched."""
+        return len(self.pump.watched) > 1
+
+    def select_rank(self, at: int) -> None:
+        """The panels show this one of the processes."""
+        if at != self.pump.selected:
+            self.pump.selected = at
+            self.main.another_rank()
+        self.paint()
+
+    def next_rank(self, step: int) -> None:
+        """The panels show the next one, or the one before; round and round."""
+        if not self.several:
+            self.say("one process is watched")
+            return
+        self.select_rank((self.pump.selected + step) % len(self.pump.watched))
 
     def next_ceiling(self) -> None:
         """Another ceiling for the roofline."""
@@ -222,8 +239,8 @@ class MonitorApp(App[None]):
         if isinstance(self.screen, PageScreen) and self.screen.page_title == HELP_TITLE:
             self.say("this is the help page; esc goes back")
             return
-        panel = BY_ID[self.main.focus_id]
-        self.push_screen(PageScreen(HELP_TITLE, lambda scene, width: help_page.lines(panel, width)))
+        panel = self.main.focused_panel.panel
+        self.push_screen(PageScreen(HELP_TITLE, lambda scene, width: help_page.lines(panel, width, self.several)))
 
     def action_theme(self) -> None:
         """The next theme."""
@@ -248,7 +265,7 @@ class MonitorApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The command palette: the table of actions, the panels, the themes."""
         for action in ACTIONS:
-            if action.palette and action.scope != "page":
+            if action.palette and action.scope != "page" and (self.several or not action.several):
                 yield SystemCommand(f"{action.label} ({action.shown})", action.help, self._command(action.call))
         for panel in PANELS:
             title = f"panel {panel.number}: {panel.title}"
@@ -277,8 +294,18 @@ class MonitorApp(App[None]):
             self.exit(return_code=return_code)
             return
         self._leaving = True
-        self.say("detaching from the job; it runs on" if self.feed.model.target.ended is None else "leaving")
+        self.say(self._last_word())
         self.run_worker(self._detach_and_exit(return_code), exclusive=True, exit_on_error=False)
+
+    def _last_word(self) -> str:
+        going = [one.model.target for one in self.pump.watched if one.model.target.ended is None]
+        if not going:
+            return "leaving"
+        if all(target.attached_ns is None for target in going):
+            return "cancelling the attach" if len(going) == 1 else "cancelling the attaches"
+        return (
+            "detaching from the job; it runs on" if len(going) == 1 else f"detaching from {len(going)} processes; they run on"
+        )
 
     async def _detach_and_exit(self, return_code: int) -> None:
         if not await asyncio.to_thread(self.let_go):
@@ -293,5 +320,5 @@ class MonitorApp(App[None]):
         if self._detaching is None:
             self._detaching = threading.Thread(target=self.feed.detach, name="tuimon-detach", daemon=True)
             self._detaching.start()
-        self._detaching.join(DETACH_S)
+        self._detaching.join(LET_GO_S)
         return not self._detaching.is_alive()

@@ -43,6 +43,12 @@ def select_shown(panel: Panel, scene: Scene, view: PanelView) -> str | None:
     return view.cursor
 
 
+def select_row(view: PanelView, key: str) -> None:
+    """Select the row of this key."""
+    view.cursor = key
+    view.touch()
+
+
 def clear_filter(view: PanelView) -> None:
     """Show all rows again."""
     view.filter = ""

@@ -49,14 +49,14 @@ _COLUMN = (
 _COLUMN_ORDER = ("now", "boundaries", "recompiles", "regions", "surroundings", "roofline", "log")
 
 
-def plan(width: int, height: int, zoomed: str | None = None) -> Plan:
-    """The boxes of a terminal of this size; `zoomed` names a panel that has it all to itself."""
+def plan(width: int, height: int, zoomed: str | None = None, ranks: bool = False) -> Plan:
+    """The boxes of a terminal of this size; `zoomed` names a panel that has it all to itself, `ranks`: they need a line."""
     if width <= 0 or height <= 0:
         return Plan(None, None)
     tiny = width < TINY_WIDTH or height < TINY_HEIGHT
     if tiny and zoomed is None:
         return Plan(None, None, tiny=Box(0, 0, width, height))
-    top = 2 if height >= TINY_HEIGHT else (1 if height >= 6 else 0)
+    top = 2 + ranks if height >= TINY_HEIGHT else (1 if height >= 6 else 0)
     bottom = 1 if height >= 6 else 0
     target = Box(0, 0, width, top) if top else None
     keys = Box(0, height - bottom, width, bottom) if bottom else None

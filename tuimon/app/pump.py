@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from tuimon import events as ev
+from tuimon.app.feed import members_of
+from tuimon.app.scene import Rank
 from tuimon.model import Model
 
 if TYPE_CHECKING:
-    from tuimon.app.feed import Feed
+    from tuimon.app.feed import Feed, Group
 
 RATES = (10.0, 5.0, 4.0, 2.0, 1.0, 0.5)
 """Times a second that a person can choose from."""
@@ -38,42 +40,24 @@ class Surface(Protocol):
     def leave_gone_terminal(self) -> None:
         """End the monitor."""
 
+    def leave_refused(self) -> None:
+        """End the monitor: tuimon could attach to nothing."""
 
-class Pump:
-    """Drains, applies, paints. Slows down by itself where the terminal does not keep up, and says so."""
 
-    def __init__(
-        self,
-        feed: Feed,
-        surface: Surface,
-        hertz: float,
-        clock: Callable[[], int] = time.monotonic_ns,
-        watch_terminal: bool = True,
-    ) -> None:
-        self._feed = feed
-        self._surface = surface
-        self._clock = clock
-        self._watch_terminal = watch_terminal
-        self.chosen_hertz = hertz
-        self.hertz = hertz
-        """What it is now: less than chosen on a slow line."""
-        self._clean = 0
-        self._anchor: tuple[int, int] | None = None
+class Watched:
+    """One of the processes: its feed, and the time on its job's clock."""
+
+    def __init__(self, feed: Feed, clock: Callable[[], int]) -> None:
+        self.feed = feed
         self.beat_ns = 0
         """The time on the job's clock when events were last taken in. That none has come can be said up to here."""
-        self._looked_ns = 0
-        self.events = 0
-        """Events taken in, a batch of samples counted by its samples."""
+        self._clock = clock
+        self._anchor: tuple[int, int] | None = None
 
     @property
     def model(self) -> Model:
-        """What the events go into."""
-        return self._feed.model
-
-    @property
-    def slow_link(self) -> bool:
-        """Whether it draws less often than a person chose, because the terminal does not keep up."""
-        return self.hertz < self.chosen_hertz
+        """What its events go into."""
+        return self.feed.model
 
     def now_ns(self) -> int:
         """The time on the job's clock: that of the latest event, and on from there. It stands still when the job is over."""
@@ -83,20 +67,81 @@ class Pump:
         at_event, at_clock = self._anchor
         return max(model.now_ns, at_event + self._clock() - at_clock)
 
-    def take(self) -> None:
-        """Fold in what has come; no painting."""
-        events = self._feed.drain()
+    def take(self) -> int:
+        """Fold in what has come; gives how many events, a batch of samples counted by its samples."""
+        events = self.feed.drain()
         if events:
             before = self.model.now_ns
             self.model.apply(events)
-            self.events += sum(len(event.rows) if isinstance(event, ev.Samples) else 1 for event in events)
-            if self.model.now_ns > before or self._anchor is None:
+            # it goes back where the first word of a job on another host has come, which has a clock of its own
+            if self.model.now_ns != before or self._anchor is None:
                 self._anchor = (self.model.now_ns, self._clock())
         self.beat_ns = self.now_ns()
+        return sum(len(event.rows) if isinstance(event, ev.Samples) else 1 for event in events)
+
+    def rank(self) -> Rank:
+        """What panels see of it now."""
+        feed = self.feed
+        return Rank(
+            label=feed.label,
+            rank=feed.rank,
+            host=feed.host,
+            pid=feed.pid,
+            title=feed.title,
+            model=feed.model,
+            now_ns=self.now_ns(),
+            beat_ns=self.beat_ns,
+            silence=feed.silence(),
+            job=feed.job,
+            nvml_waiting_s=feed.nvml_waiting(),
+        )
+
+
+class Pump:
+    """Drains, applies, paints. Slows down by itself where the terminal does not keep up, and says so."""
+
+    def __init__(
+        self,
+        feed: Feed | Group,
+        surface: Surface,
+        hertz: float,
+        clock: Callable[[], int] = time.monotonic_ns,
+        watch_terminal: bool = True,
+    ) -> None:
+        self.watched = [Watched(member, clock) for member in members_of(feed)]
+        self.selected = 0
+        """Which of them the panels show."""
+        self._surface = surface
+        self._clock = clock
+        self._watch_terminal = watch_terminal
+        self.chosen_hertz = hertz
+        self.hertz = hertz
+        """What it is now: less than chosen on a slow line."""
+        self._clean = 0
+        self._looked_ns = 0
+        self.events = 0
+        """Events taken in, of all jobs, a batch of samples counted by its samples."""
+
+    @property
+    def slow_link(self) -> bool:
+        """Whether it draws less often than a person chose, because the terminal does not keep up."""
+        return self.hertz < self.chosen_hertz
+
+    def now_ns(self) -> int:
+        """The time on the clock of the job that the panels show."""
+        return self.watched[self.selected].now_ns()
+
+    def take(self) -> None:
+        """Fold in what has come, of every job; no painting."""
+        for one in self.watched:
+            self.events += one.take()
 
     def tick(self) -> None:
         """One beat of the timer."""
         self.take()
+        if all(one.model.target.ended == "refused" for one in self.watched):
+            self._surface.leave_refused()
+            return
         now = self._clock()
         if self._watch_terminal and now - self._looked_ns >= 1_000_000_000:
             self._looked_ns = now

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from tuimon.app import terminal
-from tuimon.app.feed import Feed
-from tuimon.app.themes import DEFAULT, MONO, load_themes, plain, user_folder
+from tuimon.app.feed import Feed, Group
+from tuimon.app.themes import user_folder
 from tuimon.roofline.ceilings import Ceiling, CeilingError, load_ceilings
 
 LOCAL_HZ, SSH_HZ = 4.0, 2.0
@@ -18,8 +18,17 @@ HUNG_UP = 129
 SLOWEST_INTERVAL_S, FASTEST_INTERVAL_S = 10.0, 0.1
 
 
-def run(feed: Feed, *, theme: str | None, ascii: bool, no_color: bool, interval: float | None, mouse: bool | None) -> int:  # noqa: A002
-    """Show the monitor until someone leaves it. Gives the status to exit with: 0, or 128 and the signal that ended it.
+def run(
+    feed: Feed | Group,
+    *,
+    theme: str | None,
+    ascii: bool,  # noqa: A002
+    no_color: bool,
+    interval: float | None,
+    mouse: bool | None,
+) -> int:
+    """Show the monitor until someone leaves it. Gives the status to exit with: 0, or 128 and the signal that ended it, or 3
+    where tuimon was refused by all that it should attach to.
 
     `interval` is seconds between drawings (None: 4 times a second, 2 over SSH). `mouse` None: on, but off over SSH, where a
     line that drops would leave the terminal reporting every motion into the shell. Where there is no terminal to draw on,
@@ -35,16 +44,10 @@ def run(feed: Feed, *, theme: str | None, ascii: bool, no_color: bool, interval:
     os.environ.pop("NO_COLOR", None)  # our theme without colours does it; Textual's own way gives shades of grey
 
     from tuimon.app.app import MonitorApp, Settings
+    from tuimon.app.themed import choose_theme
 
     ssh = terminal.over_ssh()
-    themes = load_themes()
-    problems = list(themes.problems)
-    chosen = MONO if colour_off else (theme or DEFAULT)
-    if colour_off and MONO not in themes.themes:
-        themes.themes[MONO] = plain()
-    if chosen not in themes.themes:
-        problems.insert(0, f"there is no theme {chosen!r}; there are {', '.join(themes.themes)}")
-        chosen = DEFAULT if DEFAULT in themes.themes else next(iter(themes.themes))
+    themes, chosen, problems = choose_theme(theme, colour_off)
     ceilings = _ceilings(problems)
     if interval is None:
         hertz = SSH_HZ if ssh else LOCAL_HZ

@@ -4,12 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import Widths
 from tuimon.draw.text import Line
 from tuimon.model import Model
 from tuimon.roofline.ceilings import Ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """One of the processes that are watched."""
+
+    label: str
+    rank: int | None
+    host: str | None
+    """None: this host."""
+    pid: int | None
+    title: str
+    """What it runs, as far as is known before the attach."""
+    model: Model
+    now_ns: int
+    """The time on its job's clock."""
+    beat_ns: int | None = None
+    silence: tuple[float, str | None] | None = None
+    """For how many seconds nothing has come from it, and what its process does where that is telling."""
+    job: str | None = None
+    nvml_waiting_s: float | None = None
+
+    @property
+    def number(self) -> int | None:
+        """Its rank: what the job says, else what was seen from outside."""
+        return self.model.target.rank if self.model.target.rank is not None else self.rank
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How it stands with one of several processes, seen beside the others."""
+
+    condition: str
+    """A word or two: "running", "slow", "refused", .."""
+    sign: str
+    """The same as one character; a space where there is nothing to say."""
+    role: str
+    median_s: float | None = None
+    behind: int | None = None
+    """Steps behind the one that is furthest, counted since all were attached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +69,18 @@ class Scene:
     utc_offset_s: int = 0
     beat_ns: int | None = None
     """`now_ns` when events were last taken in; None: now. What did not come may have come since then, unseen."""
+    title: str = ""
+    """What is watched, as far as is known before the attach."""
+    silence: tuple[float, str | None] | None = None
+    """For how many seconds nothing has come from the job, and what its process does where that is telling."""
+    host: str | None = None
+    """Where the job runs; None: on this host."""
+    ranks: tuple[Rank, ...] = ()
+    """All the processes that are watched, where they are several; empty where there is one."""
+    standings: tuple[Standing, ...] = ()
+    """One for each of `ranks`."""
+    rank: int = 0
+    """Which of `ranks` the rest of the scene is about."""
 
 
 @dataclass(slots=True)
@@ -58,8 +111,8 @@ class PanelView:
 class Panel:
     """One panel of the screen. Everything it shows comes out of `draw`."""
 
-    number: int
-    """Its key, and its place in the order of `tab`."""
+    number: int | str
+    """Its key, and its place in the order of `tab`; a letter for one that is not among the others."""
     id: str
     title: str
     sections: tuple[str, ...]
@@ -76,5 +129,7 @@ class Panel:
     four times a second cannot be read, and rows that change places as often cannot be followed."""
     ticking: Callable[[Scene], bool] = lambda scene: False
     """Whether it shows a time that runs on although nothing happened."""
+    stamp: Callable[[Scene], Any] = lambda scene: None
+    """What else it shows than `sections`: drawn anew when this differs."""
     help: str = ""
     """What one sees in it, for the help page."""

@@ -2,5 +2,5 @@
 
 `session.attach` for a process that runs already, `launch.launch` for one that tuimon starts, `process.find_targets` for the
 list. Everything that touches another process is behind them: `preflight` (may we?), `channel` (the socket), `tracer` and
-`helper` (the process that traces), `injector` with `borrowing`, `ptrace`, `room` and `code_x86_64` (how).
+`helper` (the process that traces), `injector` with `foothold`, `borrowing`, `ptrace`, `room` and `machine` (how).
 """

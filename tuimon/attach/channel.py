@@ -3,23 +3,41 @@
 The target may live in another mount namespace, so the socket is made through /proc/PID/root, and the target gets the path as
 it sees it. On the way there no symbolic link is followed: a link would be resolved against our root, not the target's. The
 name is random and new, the socket belongs to the target's user with mode 0600, it is removed as soon as the right peer has
-connected. The right peer is the one whose pid the kernel vouches for, and who knows the token.
+connected. The right peer is the one whose pid the kernel vouches for, and who knows the token. The hook in its turn executes
+only what comes from one that knows the token (see `hook/boot.py`): who takes the socket's place gains nothing.
+
+All that a peer can have us hold or wait for is bounded: one hello of at most `LONGEST_HELLO` bytes, one deadline for all of it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
+import re
 import secrets
 import socket
+import stat
 import struct
+import time
+from collections.abc import Callable
+from functools import cache
 from pathlib import PurePosixPath
+from typing import Any
 
+from tuimon import __version__
 from tuimon.attach import procfs
 from tuimon.attach.refusal import Refused
 from tuimon.hook import wire
 
 LONGEST_PATH = 107  # sun_path, less its end
+LONGEST_HELLO = 1 << 21  # a command line may be long; the hook cuts it
+STALE_S = 60.0  # a socket that is younger may be bound and not listened at yet
+STALE_SCRIPT_S = 86400.0  # one without an owner may be asked for still: its lack would show on that job's stderr
+_OURS = re.compile(r"\.tuimon-[0-9a-f]{16}(\.py)?")
+LOOK_S = 0.1
+LATER_S = 1.0  # the end of the hook's own wait for a hook that is just leaving, on top of the time for the rest
 CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
@@ -53,12 +71,18 @@ class Channel:
             if self.bound in (None, index):
                 with contextlib.suppress(OSError):
                     os.unlink(self.name, dir_fd=directory)
+                if index == self.bound:
+                    with contextlib.suppress(OSError):  # a directory that may be written to need not be readable
+                        _tidy(directory)
             os.close(directory)
         self.socket.close()
 
     def accept(self) -> socket.socket | None:
-        """Take one waiting connection; None where the peer is not the target."""
-        connection, _ = self.socket.accept()
+        """Take one waiting connection; None where the peer is not the target (whoever that was, it is let go at once)."""
+        try:
+            connection, _ = self.socket.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return None  # it has given up in the meantime
         if peer(connection) == self.pid:
             return connection
         connection.close()
@@ -72,14 +96,54 @@ def peer(connection: socket.socket) -> int:
 
 
 def _places(pid: int, name: str) -> list[tuple[int, str]]:
-    """The directories in which the socket may be made: (open file, path as the target sees it)."""
+    """The directories in which the socket may be made: (open file, path as the target sees it), the safest first."""
     wanted = [procfs.environment(pid).get("TMPDIR", ""), "/tmp", "/dev/shm", "/var/tmp"]
-    found: list[tuple[int, str]] = []
+    found: list[tuple[bool, int, str]] = []
+    try:
+        owner = int(procfs.status(pid)["Uid"].split()[1])
+    except (OSError, KeyError, ValueError):
+        owner = os.geteuid()
     for path in dict.fromkeys(wanted):
         if path.startswith("/") and len(os.fsencode(f"{path}/{name}")) <= LONGEST_PATH and ".." not in path.split("/"):
             with contextlib.suppress(OSError):
-                found.append((_open_inside(pid, path), path))
-    return found
+                place = _open_inside(pid, path)
+                found.append((_others_may_rename(place, owner), place, path))
+    return [(place, path) for _, place, path in sorted(found, key=lambda entry: entry[0])]
+
+
+def _tidy(directory: int) -> None:
+    """Remove what tuimons have left that were killed in the middle of an attach: sockets at which nobody listens, scripts."""
+    for name in filter(_OURS.fullmatch, os.listdir(directory)):
+        with contextlib.suppress(OSError):  # another user's, or gone meanwhile
+            facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            age = time.time() - facts.st_mtime
+            if stat.S_ISREG(facts.st_mode) and age > STALE_SCRIPT_S:
+                _tidy_script(directory, name)
+            if stat.S_ISSOCK(facts.st_mode) and age > STALE_S:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+                    if probe.connect_ex(f"/proc/self/fd/{directory}/{name}") == errno.ECONNREFUSED:
+                        os.unlink(name, dir_fd=directory)
+
+
+def _tidy_script(directory: int, name: str) -> None:
+    """Remove a script unless its owner lives, who keeps it locked. Raises OSError."""
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=directory)
+    finally:
+        os.close(file)
+
+
+def _others_may_rename(directory: int, owner: int) -> bool:
+    """Whether a user other than root and `owner` could put a socket of his own in the place of ours.
+
+    The proofs make that useless; it would keep us from attaching all the same.
+    """
+    facts = os.fstat(directory)
+    if facts.st_uid not in (0, owner):
+        return True
+    return bool(facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and not facts.st_mode & stat.S_ISVTX
 
 
 def _open_inside(pid: int, path: str) -> int:
@@ -97,49 +161,127 @@ def _open_inside(pid: int, path: str) -> int:
 # ---------------------------------------------------------------------------------------------------------- greeting
 
 
-def receive_hello(connection: socket.socket, token: str, seconds: float) -> dict[str, object]:
-    """The first frame of a connection, checked. Raises Refused("no-hello" or "peer")."""
-    connection.settimeout(seconds)
-    decoder = wire.Decoder()
+def receive_hello(
+    connection: socket.socket, token: str, seconds: float, meanwhile: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """The first frame of a connection, checked. Raises Refused("no-hello", "protocol", "bootstrap" or "peer").
+
+    `meanwhile` is called all the time; what it raises ends the wait.
+    """
+    deadline = time.monotonic() + seconds
+    decoder = wire.Decoder(LONGEST_HELLO)
     try:
         while True:
-            data = connection.recv(65536)
+            data = _receive(connection, deadline, meanwhile)
             if not data:
                 raise Refused("no-hello", "the hook has closed the connection before it said hello")
-            for _, body in decoder.feed(data):
-                hello = wire.read_json(body)
-                if "error" in hello:
-                    raise Refused("bootstrap", f"the bootstrap failed in the target: {hello['error']}")
-                if not secrets.compare_digest(str(hello.get("hello")), token):
-                    raise Refused("peer", "the process that connected does not know the secret it was given")
-                return hello
+            frames = decoder.feed(data)
+            if frames:
+                kind, body = frames[0]
+                if kind != wire.JSON_FRAME or len(frames) > 1 or decoder.pending:
+                    raise wire.WireError("what came is not a hello and nothing else")
+                return _checked(wire.read_json(body), token, peer(connection))
     except TimeoutError:
-        raise Refused("no-hello", "the hook has connected but does not say hello") from None
+        raise Refused("no-hello", f"the hook has connected but does not say hello within {seconds:g} s; try again") from None
     except (OSError, wire.WireError) as error:
         raise Refused("no-hello", f"the connection broke before the hook said hello ({error})") from None
 
 
-def send_bundle(connection: socket.socket, sources: dict[str, str], digest: str, options: dict[str, object]) -> None:
-    """Answer the hello with the hook. Raises Refused where the connection is gone."""
+def _checked(hello: dict[str, Any], token: str, pid: int) -> dict[str, Any]:
+    if "error" in hello:
+        raise Refused("bootstrap", f"the bootstrap failed in the target: {_words(hello['error'])}")
+    _same_protocol(hello.get("proto"), pid)
+    if not secrets.compare_digest(str(hello.get("hello")).encode(), wire.proof(token, b"hello").encode()):
+        raise Refused("peer", "the process that connected does not know the secret it was given; nothing was sent to it")
+    return hello
+
+
+def _same_protocol(theirs: object, pid: int) -> None:
+    if theirs != wire.PROTOCOL:
+        version = theirs if isinstance(theirs, int) else "unknown"
+        raise Refused(
+            "protocol",
+            f"a hook of protocol version {version} is in process {pid}, this tuimon ({__version__}) speaks {wire.PROTOCOL}: "
+            "attach with the tuimon that it came from, or have the same version on both sides",
+        )
+
+
+def send_bundle(
+    connection: socket.socket, sources: dict[str, str], options: dict[str, object], token: str, seconds: float = 10.0
+) -> None:
+    """Answer the hello with the hook, and with a handle of this process. Raises Refused where the connection is gone."""
+    order = wire.json_frame({"bundle": sources, "options": options, "by": ourselves()})
+    announced = wire.json_frame({"proto": wire.PROTOCOL, "proof": wire.proof(token, order[wire.HEADER.size :])})
+    handle = _own_handle()
     try:
-        connection.sendall(wire.json_frame({"bundle": sources, "sha256": digest, "options": options}))
+        connection.settimeout(seconds)
+        if handle is None:
+            connection.sendall(announced)
+        else:
+            # the hook leaves when this process ends, also where a child that it forked holds a copy of the connection
+            sent = socket.send_fds(connection, [announced], [handle])
+            connection.sendall(announced[sent:])
+        connection.sendall(order)
     except OSError as error:
         raise Refused("no-hello", f"the connection broke while the hook was sent ({error})") from None
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
-def first_answer(connection: socket.socket, decoder: wire.Decoder, seconds: float) -> list[tuple[int, bytes]]:
-    """The first frames after the bundle; raises Refused where they report an error."""
-    connection.settimeout(seconds)
+def _own_handle() -> int | None:
+    """A handle (pidfd) of this process; None where the system has none (before Linux 5.3, in some sandboxes)."""
+    try:
+        return os.pidfd_open(os.getpid())
+    except (AttributeError, OSError):
+        return None
+
+
+def ourselves() -> dict[str, object]:
+    """Who attaches, for the one that comes next."""
+    return {
+        "pid": os.getpid(),
+        "namespace": _namespace(),
+        "user": _user(os.geteuid()),
+        "host": socket.gethostname(),
+        "since": time.time(),
+        "version": __version__,
+    }
+
+
+def _namespace() -> str | None:
+    """What tells this pid namespace from others: a pid of one means nothing in another."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None
+
+
+@cache
+def _user(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def first_answer(
+    connection: socket.socket, decoder: wire.Decoder, seconds: float, meanwhile: Callable[[], None] = lambda: None
+) -> list[tuple[int, bytes]]:
+    """The first frames after the bundle; raises Refused where they report an error. `meanwhile` as for `receive_hello`."""
+    deadline = time.monotonic() + seconds + LATER_S
     try:
         while True:
-            data = connection.recv(65536)
+            data = _receive(connection, deadline, meanwhile)
             if not data:
                 raise Refused("hook", "the hook has closed the connection before it was in place")
             frames = decoder.feed(data)
             if frames:
                 for kind, body in frames:
                     if kind == wire.JSON_FRAME:
-                        _raise_if_error(wire.read_json(body))
+                        _raise_if_error(wire.read_json(body), peer(connection))
                 return frames
     except TimeoutError:
         raise Refused("hook", f"the hook was sent but is not in place after {seconds:g} s") from None
@@ -147,9 +289,59 @@ def first_answer(connection: socket.socket, decoder: wire.Decoder, seconds: floa
         raise Refused("hook", f"the connection broke while the hook was put in place ({error})") from None
 
 
-def _raise_if_error(message: dict[str, object]) -> None:
+def _receive(connection: socket.socket, deadline: float, meanwhile: Callable[[], None]) -> bytes:
+    """What is there; raises TimeoutError at the deadline, however slowly the bytes come."""
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(min(left, LOOK_S))
+        with contextlib.suppress(TimeoutError):
+            return connection.recv(65536)
+        meanwhile()
+
+
+def _raise_if_error(message: dict[str, Any], pid: int) -> None:
     error = message.get("error")
     if error == "already-attached":
-        raise Refused("already-attached", "another tuimon is attached to this process; detach that one first (q)")
+        raise Refused("already-attached", already_attached(message.get("by"), pid))
+    if error == "protocol":
+        _same_protocol(message.get("proto"), pid)
     if error:
-        raise Refused("hook", f"the hook could not be put in place: {error}")
+        raise Refused("hook", f"the hook could not be put in place: {_words(error)}")
+    if message.get("k") == "ack" and "proto" in message:
+        _same_protocol(message["proto"], pid)
+
+
+def already_attached(by: object, pid: int) -> str:
+    """The sentence for a second monitor: who is attached, from where and since when, as far as it has said so."""
+    who = by if isinstance(by, dict) else {}
+    about = f"process {who['pid']}" if isinstance(who.get("pid"), int) else ""
+    if who.get("user"):
+        about += f" of user {_words(who['user'])}"
+    if who.get("host") and who["host"] != socket.gethostname():
+        about += f" on {_words(who['host'])}"
+    if isinstance(who.get("since"), (int, float)):
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            about += time.strftime(", since %H:%M", time.localtime(who["since"]))
+    name = f"tuimon ({about.strip(' ,')})" if about else "another tuimon"
+    if _has_gone(who):
+        return f"{name} has just gone and its hook is still leaving process {pid}: try again in a moment"
+    return f"{name} is attached to process {pid}; detach that one first (q there)"
+
+
+def _has_gone(who: dict[str, Any]) -> bool:
+    """Whether it is certain that the other tuimon does not run any more."""
+    ours = ourselves()
+    if not isinstance(who.get("pid"), int) or ours["namespace"] is None:
+        return False
+    if any(who.get(key) != ours[key] for key in ("host", "namespace")):
+        return False
+    if who.get("user") != ours["user"] and os.geteuid():
+        return False  # /proc may hide the processes of others
+    return procfs.has_ended(who["pid"])
+
+
+def _words(text: object, limit: int = 500) -> str:
+    """What a peer has sent, fit to be shown on a terminal."""
+    return "".join(sign if sign.isprintable() else " " for sign in str(text)[:limit])

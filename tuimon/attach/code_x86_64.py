@@ -1,19 +1,23 @@
 """The machine code for x86_64, and what is written behind it.
 
-The sources are asm/*.s beside this file; a test assembles them and compares every byte. Literals are 64-bit words behind the
-code, in the order in which the sources name them.
+The sources are asm/x86_64/*.s beside this file; a test assembles them and compares every byte. `machine.Machine` says what
+each of the names without an underscore is for.
 """
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Sequence
+
+from tuimon.attach import layout
+from tuimon.attach.layout import EINTR, Registers, Sleeping, Stopped, Way, negative, words
+from tuimon.attach.procfs import Memory
 
 SYSCALLS = bytes.fromhex(
     "488b05a1000000488b3da2000000488b35a3000000488b15a40000004c8b15a50000004c8b05a60000004c8b0da70000000f05488b0da600"
     "0000488d0c08e302eb1e488b059f000000488b3da0000000488b35a1000000488b15a20000000f05488b05a1000000488b3da2000000488b"
     "35a3000000488b15a40000004c8b15a50000004c8b05a60000004c8b0da7000000488b0da80000004c8b1da9000000ff25ab0000000f1f00"
 )
-"""asm/syscalls.s without its literals."""
+"""asm/x86_64/syscalls.s without its literals."""
 
 CALL = bytes.fromhex(
     "488b1db9000000b8ffffffffbaffffffff0fae23fc31ed488b3daa000000ff15ac000000488b0dad000000488901488b1d8b000000b8ffff"
@@ -21,7 +25,7 @@ CALL = bytes.fromhex(
     "0000488b2d9f0000004c8b05a00000004c8b0da10000004c8b15a20000004c8b1da30000004c8b25a40000004c8b2da50000004c8b35a600"
     "00004c8b3da70000009d488b25a7000000ff25a900000090"
 )
-"""asm/call.s without its literals."""
+"""asm/x86_64/call.s without its literals."""
 
 STUBS = bytes.fromhex(
     "f30f1efa554889e55341544889fbe87d0000004885c0751ff0ff43204889de488d3d9a000000ff15640200004863c085c07404f0ff4b2041"
@@ -37,46 +41,24 @@ STUBS = bytes.fromhex(
     "488d7b40be010100004c89e24c89e1ff15ab0000004989c54885c074104c89efff15a2000000c74308000000004c89e7ff15920000004d85"
     "ed7506ff158f000000415d415c5dc3660f1f840000000000"
 )
-"""asm/stubs.s without its literals."""
+"""asm/x86_64/stubs.s without its literals."""
 
 ENTER_PENDING = 0x0
 ENTER_THREAD = 0x40
 """Where the two entries lie in STUBS."""
 
-SYSCALLS_SIZE = len(SYSCALLS) + 22 * 8
+NAME = "64-bit x86"
+ELF_MACHINE = 62
+PAGE_SIZES = (4096,)
+OLDEST_KERNEL = (4, 17)  # older ones take MAP_FIXED_NOREPLACE for a hint
+HIGHEST = 0x7FFF_FFFF_F000  # user addresses end there with four levels of page tables
+LEAST_ROOM = MOST_ROOM = SYSCALLS_SIZE = len(SYSCALLS) + 22 * 8
 CALL_SIZE = len(CALL) + 22 * 8
-
-# the header in front of the script (asm/stubs.s says what is what)
-STATE, CANCEL, RC, PID, RESULT, THREAD_STATE, QUEUED, RAN, TID, RAN_BY, SCRIPT = 0, 4, 8, 12, 16, 24, 32, 36, 40, 44, 64
-HEADER = struct.Struct("<IIiIqQIIII")
-
-STUB_SYMBOLS = (
-    "Py_IsInitialized",
-    "Py_IsFinalizing",
-    "Py_AddPendingCall",
-    "PyThread_start_new_thread",
-    "PyInterpreterState_Main",
-    "PyThreadState_New",
-    "PyThreadState_Clear",
-    "PyThreadState_Delete",
-    "PyThreadState_DeleteCurrent",
-    "note_state",
-    "PyEval_AcquireThread",
-    "PyGILState_Ensure",
-    "PyGILState_Release",
-    "PyDict_New",
-    "PyRun_String",
-    "Py_DecRef",
-    "PyErr_Clear",
-)
-"""The literals of asm/stubs.s: addresses in the target. Py_IsFinalizing and note_state may be 0."""
+VECTOR_AREA = 32 * 1024
+SETS: dict[int, int] = {}
+LOOK_BEFORE_A_STOP = False  # orig_rax and rax tell everything
 
 NR_MMAP, NR_MPROTECT, NR_MUNMAP, NR_RESTART = 9, 10, 11, 219
-PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
-MAP_PRIVATE, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE = 2, 0x20, 0x100000
-NEVER = 1 << 40
-"""For `expected`: no system call gives it, so the second call is not made."""
-
 WAITS = frozenset(
     {
         0,  # read
@@ -111,8 +93,6 @@ REGISTERS = (
 )
 """The order of struct user_regs_struct (asm/user_64.h)."""
 
-Registers = dict[str, int]
-
 _SYSCALL_REGISTERS = ("rax", "rdi", "rsi", "rdx", "r10", "r8", "r9", "rcx", "r11", "rip")
 _CALL_REGISTERS = (
     "eflags", "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rsp",
@@ -121,35 +101,80 @@ _CALL_REGISTERS = (
 # fmt: on
 
 
-def _words(*values: int) -> bytes:
-    return b"".join(struct.pack("<Q", value & 0xFFFFFFFFFFFFFFFF) for value in values)
+def call_number(registers: Registers, memory: Memory) -> int | None:
+    """orig_rax, which is negative outside of a system call."""
+    number = registers["orig_rax"]
+    return number if number < 1 << 63 else None
 
 
-def syscalls_code(first: tuple[int, ...], expected: int, second: tuple[int, ...], registers: Registers) -> bytes:
-    """A trampoline that makes one or two system calls (number, arguments..) and returns to `registers`.
+def is_native(registers: Registers) -> bool:
+    """By the code segment of 64-bit programs."""
+    return registers["cs"] == 0x33
 
-    `second` is made only where the first one gives `expected`.
-    """
+
+def pc(registers: Registers) -> int:
+    """The program counter."""
+    return registers["rip"]
+
+
+def sp(registers: Registers) -> int:
+    """The stack pointer."""
+    return registers["rsp"]
+
+
+def at_call(stopped: Stopped, number: int | None, pc: int, sp: int) -> bool:
+    """The kernel leaves rip behind the instruction."""
+    return (stopped.number, stopped.registers["rip"], stopped.registers["rsp"]) == (number, pc, sp)
+
+
+def can_be_made_again(number: int | None, arguments: Sequence[int]) -> bool:
+    """Every wait: the rest of a relative one is continued with restart_syscall."""
+    return number in WAITS
+
+
+def usable(stopped: Stopped) -> bool:
+    """In user code, or in a wait."""
+    return stopped.number is None or stopped.number in WAITS
+
+
+def broken_by_stop(stopped: Stopped) -> bool:
+    """A wait that gives EINTR."""
+    return stopped.number in WAITS and stopped.registers["rax"] == negative(EINTR)
+
+
+def lost_its_poller(stopped: Stopped) -> bool:
+    """The result has a register of its own."""
+    return False
+
+
+def in_poller(stopped: Stopped, poller: int) -> Stopped:
+    """Nothing is missing."""
+    return stopped
+
+
+def call_to_come(stopped: Stopped) -> Sleeping | None:
+    """The registers tell everything at each stop."""
+    return None
+
+
+def system_calls(stopped: Stopped, at: int, room: int, first: tuple[int, ...], expected: int, second: tuple[int, ...]) -> Way:
+    """Only rip changes; at the end the registers that a system call uses are put back."""
+    after = resume_point(stopped)
     one = (*first, 0, 0, 0, 0, 0, 0)[:7]
     two = (*second, 0, 0, 0, 0)[:4]
-    return SYSCALLS + _words(*one, -expected, *two, *(registers[name] for name in _SYSCALL_REGISTERS))
+    own = (after[name] for name in _SYSCALL_REGISTERS)
+    return Way([(at, SYSCALLS + words(*one, -expected, *two, *own))], {**after, "rip": at})
 
 
-def call_code(vector_area: int, argument: int, function: int, result: int, registers: Registers) -> bytes:
-    """A trampoline that calls function(argument), stores what it gives at `result` and returns to `registers`.
-
-    The trap flag is taken out: it belongs to a debugger's single step, not to the thread.
-    """
-    own = {**registers, "eflags": registers["eflags"] & ~0x100}
-    return CALL + _words(vector_area, argument, function, result, *(own[name] for name in _CALL_REGISTERS))
-
-
-def stubs_code(addresses: dict[str, int]) -> bytes:
-    """The stubs with the target's addresses behind them."""
-    return STUBS + _words(*(addresses[name] for name in STUB_SYMBOLS))
+def call(stopped: Stopped, at: int, stack_top: int, vector_area: int, function: int, argument: int, result: int) -> Way:
+    """The trap flag is taken out: it belongs to a debugger's single step, not to the thread."""
+    after = resume_point(stopped)
+    own = {**after, "eflags": after["eflags"] & ~0x100}
+    code = CALL + words(vector_area, argument, function, result, *(own[name] for name in _CALL_REGISTERS))
+    return Way([(at, code)], {**after, "rip": at, "rsp": stack_top})
 
 
-def resume_point(registers: Registers) -> Registers:
+def resume_point(stopped: Stopped) -> Registers:
     """The registers with which a stopped thread has to go on.
 
     At a stop inside a system call the kernel has yet to decide about making the call again: it does so by orig_rax, which we
@@ -157,13 +182,13 @@ def resume_point(registers: Registers) -> Registers:
     ERESTARTNOHAND make the call again, ERESTART_RESTARTBLOCK goes on with restart_syscall). A wait that gives EINTR only
     because of our stop is made again as well; the caller has made sure that no signal is waiting to be delivered.
     """
+    registers, number = stopped.registers, stopped.number
     after = dict(registers)
-    number = registers["orig_rax"]
-    if number < 1 << 63:
-        error = (1 << 64) - registers["rax"]
-        if error in (512, 513, 514) or (error == 4 and number in WAITS):
+    if number is not None:
+        error = negative(registers["rax"])
+        if error in (layout.ERESTARTSYS, layout.ERESTARTNOINTR, layout.ERESTARTNOHAND) or broken_by_stop(stopped):
             after["rax"], after["rip"] = number, registers["rip"] - 2
-        elif error == 516:
+        elif error == layout.ERESTART_RESTARTBLOCK:
             after["rax"], after["rip"] = NR_RESTART, registers["rip"] - 2
-    after["orig_rax"] = (1 << 64) - 1
+    after["orig_rax"] = negative(1)
     return after

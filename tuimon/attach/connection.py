@@ -15,6 +15,9 @@ from tuimon.hook import wire
 Sink = Callable[[int, bytes], None]
 OnEnd = Callable[[str], None]
 
+GOODBYE_S = 5.0
+"""So long the hook may take to answer that it is out. Whoever waits for a `detach` waits longer than this."""
+
 
 @dataclass(slots=True)
 class Report:
@@ -50,7 +53,7 @@ class Session:
         self.pid = pid
         """The job's process, as seen from here."""
         self.hello = hello
-        """What the hook said first: pid and tid (its own view), py, torch, argv, cwd."""
+        """What the hook said first: proto, pid, tid and uid (its own view), py, implementation, torch, argv, cwd."""
         self.how = how
         """"injected" or "run"."""
         self.report = report or Report()
@@ -59,18 +62,41 @@ class Session:
         self._connection = connection
         self._decoder = decoder
         self._early = early
+        self._offers = _offers(early)
         self._sending = threading.Lock()
         self._over = threading.Event()
+        self._heard = time.monotonic()
         self._goodbye: dict[str, Any] | None = None
         self._reason = "connection closed"
         self._reader: threading.Thread | None = None
         self._sink: Sink = _nowhere
         self._on_end: OnEnd = _nothing
 
+    brings_sources: bool = False
+    """Whether readings of the machine and its GPUs come along with the hook's frames, from the job's own host."""
+    host: str | None = None
+    """The job's host; None: this one."""
+
+    @staticmethod
+    def clock() -> int:
+        """The time now in ns on the clock of the job's host, CLOCK_MONOTONIC."""
+        return time.monotonic_ns()
+
     @property
     def mechanism(self) -> str:
         """By which form the hook came in: "pending", "thread" or "run"."""
         return self.report.mechanism or self.how
+
+    @property
+    def last_frame_age(self) -> float:
+        """Seconds since something came from the hook. It says something every second, unless the job is stopped, is starved of
+        processor time, or holds the GIL in native code."""
+        return time.monotonic() - self._heard
+
+    @property
+    def offers(self) -> dict[str, Any]:
+        """What this Python and this torch offered when the hook came in, by name; see `hook/offers.py`."""
+        return self._offers
 
     @property
     def over(self) -> bool:
@@ -97,7 +123,7 @@ class Session:
             return False
         return True
 
-    def detach(self, timeout: float = 5.0) -> dict[str, Any] | None:
+    def detach(self, timeout: float = GOODBYE_S) -> dict[str, Any] | None:
         """Have the hook taken out; gives its goodbye ({"detached":.., "left": [..]}), or None when there was none in time.
 
         Everything that the hook still had to say goes to the sink first.
@@ -129,24 +155,48 @@ class Session:
                 data = self._connection.recv(1 << 18)
                 if not data:
                     break
+                self._heard = time.monotonic()
                 self._take(self._decoder.feed(data))
         except wire.WireError as error:
             self._reason = f"the hook sent something that is not in the protocol ({error})"
             self.send({"cmd": "detach"})
         except OSError as error:
             self._reason = f"connection lost ({error.strerror or error})"
+        except Exception as error:  # noqa: BLE001 - it would be lost with this thread
+            self._reason = f"reading failed, which is a fault of tuimon ({type(error).__name__}: {error})"
+            self.send({"cmd": "detach"})
         finally:
+            # nobody reads any more: a hook that is still in takes itself out when it sees that
+            with contextlib.suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
             self._over.set()
             self._on_end(self._reason)
 
     def _take(self, frames: list[tuple[int, bytes]]) -> None:
         for kind, body in frames:
             if kind == wire.JSON_FRAME and b'"detached"' in body:
-                message = wire.read_json(body)
+                message = _message(body)
                 if "detached" in message:
                     self._goodbye = message
                     self._reason = str(message.get("reason", "detached"))
             self._sink(kind, body)
+
+
+def _offers(early: list[tuple[int, bytes]]) -> dict[str, Any]:
+    for kind, body in early:
+        if kind == wire.JSON_FRAME and b'"offers"' in body:
+            found = _message(body).get("offers")
+            if isinstance(found, dict):
+                return found
+    return {}
+
+
+def _message(body: bytes) -> dict[str, Any]:
+    """A frame's object; empty where it is none: whoever is handed the frame next says so."""
+    try:
+        return wire.read_json(body)
+    except wire.WireError:
+        return {}
 
 
 def _nowhere(_kind: int, _body: bytes) -> None:

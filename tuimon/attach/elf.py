@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from tuimon.attach.procfs import Memory
 
-MACHINE_X86_64 = 62
 PT_LOAD, PT_DYNAMIC = 1, 2
 PF_X = 1
 DT_HASH, DT_STRTAB, DT_SYMTAB, DT_GNU_HASH = 4, 5, 6, 0x6FFFFEF5

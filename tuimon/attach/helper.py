@@ -2,10 +2,11 @@
 
 A process of its own because ptrace belongs to one thread, because its end detaches from everything whatever happens, and
 because it can block every signal. It also makes the socket in the target's file system as the target's own user, which a
-process with threads could not do. Nothing of tuimon's own state is in it; it reads one request from standard input:
+process with threads could not do. Nothing of tuimon's own state is in it; the first line of its standard input is the request:
 
     pid, started      the target and its start time
-    seconds           how long the script may take to begin
+    patience          how many seconds the target may take to begin; null: for ever
+    form              null, or the only form that may be used
     boot, token       the bootstrap's source and the secret it is to say hello with
     socket            the number of the inherited socket, not bound yet
     places            [[number of an inherited directory, the directory's path as the target sees it], ..]
@@ -13,8 +14,10 @@ process with threads could not do. Nothing of tuimon's own state is in it; it re
     uid, gid          the target's user and group
     inject            false: only make the socket
 
-and answers {"bound": index into places, "path": ..}, {"begun": mechanism}, then {"done": {..}} or
-{"refused": [code, sentence]}.
+Then `cancel` and `connected` (the hook has said hello) may come, a line each; the end of the input means `cancel`, so a tuimon
+that is killed is one that has cancelled. The answers are {"bound": index into places, "path": ..}, {"waiting": [sentence,
+seconds]}, {"begun": mechanism}, then {"done": {..}}, or {"refused": [code, sentence]} and perhaps later {"settled": [what is
+left]}.
 """
 
 from __future__ import annotations
@@ -23,42 +26,105 @@ import contextlib
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from tuimon.attach import delivery, injector
+from tuimon.attach import delivery
+from tuimon.attach.ladder import Climb, take_time
 from tuimon.attach.refusal import Refused
+from tuimon.attach.remote_exec import ScriptFile
+from tuimon.attach.waiting import Wait, Waiting
 
 Request = dict[str, Any]
+Answer = Callable[[dict[str, Any]], None]
+
+
+class Control:
+    """What tuimon says while we work: never waited for."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._held = b""
+        self._ended = False
+        self._words: set[bytes] = set()
+
+    def request(self) -> Request:
+        """The first line; waits for it. Raises EOFError."""
+        while b"\n" not in self._held:
+            data = os.read(self._fd, 65536)
+            if not data:
+                raise EOFError("no request")
+            self._held += data
+        line, self._held = self._held.split(b"\n", 1)
+        request: Request = json.loads(line)
+        return request
+
+    def cancelled(self) -> bool:
+        """Whether nobody waits for us any more."""
+        self._hear()
+        return self._ended or b"cancel" in self._words
+
+    def alone(self) -> bool:
+        """Whether tuimon is gone."""
+        self._hear()
+        return self._ended
+
+    def connected(self) -> bool:
+        """Whether the hook has said hello."""
+        self._hear()
+        return b"connected" in self._words
+
+    def _hear(self) -> None:
+        while not self._ended and select.select([self._fd], [], [], 0)[0]:
+            data = os.read(self._fd, 4096)
+            self._ended = not data
+            *lines, self._held = (self._held + data).split(b"\n")
+            self._words.update(lines)
 
 
 def main() -> int:
     """Serve the one request on standard input."""
     signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP})
     gc.disable()  # no collection while a thread is stopped
-    request = json.loads(sys.stdin.buffer.read())
+    control = Control(0)
+    request = control.request()
 
     def answer(message: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):  # tuimon may be gone: finish and clean up all the same
             os.write(1, (json.dumps(message) + "\n").encode())
 
     try:
-        serve(request, answer)
+        serve(request, answer, control)
     except Refused as refusal:
         answer({"refused": [refusal.code, refusal.sentence]})
         return 3
+    except Exception as error:  # noqa: BLE001 - a fault of ours has to be told, for nobody reads our standard error
+        import traceback
+
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"{type(error).__name__}: {error} at {os.path.basename(at.filename)}:{at.lineno}"
+        answer(
+            {"refused": ["helper", f"attaching to process {request['pid']} failed by a fault of tuimon's ({what}); try again"]}
+        )
+        return 1
     return 0
 
 
-def serve(request: Request, answer: Callable[[dict[str, Any]], None]) -> None:
+def serve(request: Request, answer: Answer, control: Control) -> None:
     """Do what the request says. Raises Refused."""
-    path = bind(request, answer)
-    if request["inject"]:
-        _be_prompt()
-        inject(request, path, answer)
+    index = bind(request, answer)
+    try:
+        if request["inject"]:
+            _be_prompt()
+            get_in(request, index, answer, control)
+    finally:
+        if control.alone():  # tuimon takes the name away itself, if it lives to
+            with contextlib.suppress(OSError):
+                os.unlink(request["name"], dir_fd=request["places"][index][0])
 
 
 def _be_prompt() -> None:
@@ -68,27 +134,40 @@ def _be_prompt() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
-def bind(request: Request, answer: Callable[[dict[str, Any]], None]) -> str:
-    """Bind the inherited socket in the first directory that takes it; gives the path as the target sees it."""
-    here = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    os.umask(0o177)  # the socket is born with mode 0600
+@contextlib.contextmanager
+def _as_the_target(request: Request) -> Iterator[None]:
+    """With the target's user and group for everything in the file system; what is made is born with mode 0600."""
     own = os.geteuid(), os.getegid()
     as_target = own[0] == 0 and (request["uid"], request["gid"]) != own
+    os.umask(0o177)
     if as_target:
         os.setgroups([])
         os.setegid(request["gid"])
         os.seteuid(request["uid"])
     try:
-        index = _bind_somewhere(request)
+        yield
     finally:
         if as_target:
             os.seteuid(own[0])
             os.setegid(own[1])
+
+
+def bind(request: Request, answer: Answer) -> int:
+    """Bind the inherited socket in the first directory that takes it; gives the index of that."""
+    here = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with _as_the_target(request):
+            index = _bind_somewhere(request)
+    finally:
         os.fchdir(here)
         os.close(here)
-    path = f"{request['places'][index][1].rstrip('/')}/{request['name']}"
-    answer({"bound": index, "path": path})
-    return path
+    answer({"bound": index, "path": socket_path(request, index)})
+    return index
+
+
+def socket_path(request: Request, index: int) -> str:
+    """The socket's path as the target sees it."""
+    return f"{request['places'][index][1].rstrip('/')}/{request['name']}"
 
 
 def _bind_somewhere(request: Request) -> int:
@@ -104,7 +183,7 @@ def _bind_somewhere(request: Request) -> int:
             listening.listen(4)
             return index
     finally:
-        listening.detach()
+        listening.close()  # our copy: when tuimon is gone, nobody may listen there any more
     tried = ", ".join(path for _, path in request["places"]) or "none"
     raise Refused(
         "no-socket-dir",
@@ -113,22 +192,31 @@ def _bind_somewhere(request: Request) -> int:
     )
 
 
-def inject(request: Request, path: str, answer: Callable[[dict[str, Any]], None]) -> None:
-    """Run the bootstrap in the target. Raises Refused."""
-    script = delivery.script(request["boot"], path, request["token"])
-    outcome = injector.inject(
-        request["pid"], request["started"], script, request["seconds"], lambda mechanism: answer({"begun": mechanism})
-    )
-    answer(
-        {
-            "done": {
-                "mechanism": outcome.mechanism,
-                "kicks": outcome.kicks,
-                "stops": outcome.stops,
-                "left": outcome.left,
-            }
-        }
-    )
+def get_in(request: Request, index: int, answer: Answer, control: Control) -> None:
+    """Run the bootstrap in the target; the socket lies in the place with this index. Raises Refused."""
+    directory, inside = request["places"][index]
+    path = socket_path(request, index)
+
+    def script_file() -> ScriptFile:
+        name = f"{request['name']}.py"
+        own = f"{inside.rstrip('/')}/{name}"
+        with _as_the_target(request):
+            return ScriptFile(directory, inside, name, delivery.script_file(request["boot"], path, request["token"], own))
+
+    def say(waiting: Waiting) -> None:
+        take_time()  # who waits needs no priority, and may wait for ever
+        answer({"waiting": list(waiting)})
+
+    Climb(
+        request["pid"],
+        request["started"],
+        delivery.script(request["boot"], path, request["token"]),
+        script_file,
+        Wait(request["pid"], request["patience"], control.cancelled, say),
+        answer,
+        control.connected,
+        request["form"],
+    ).run()
 
 
 if __name__ == "__main__":

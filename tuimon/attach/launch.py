@@ -27,7 +27,7 @@ from tuimon.attach.channel import LONGEST_PATH
 from tuimon.attach.connection import Session
 from tuimon.attach.refusal import Refused
 from tuimon.hook import wire
-from tuimon.hook.bundle import bundle, digest
+from tuimon.hook.bundle import bundle
 
 SITE = Path(__file__).resolve().parent.parent / "hook" / "site"
 HELLO_S = 10.0
@@ -64,7 +64,7 @@ def launch(
             decoder = wire.Decoder()
             try:
                 sent = sources or bundle()
-                channel.send_bundle(connection, sent, digest(sent), options)
+                channel.send_bundle(connection, sent, options, token, timeout)
                 early = channel.first_answer(connection, decoder, timeout)
             except BaseException:
                 connection.close()

@@ -7,22 +7,19 @@ the same question as ptrace would (PTRACE_MODE_ATTACH), so a lack of permission 
 from __future__ import annotations
 
 import os
-import re
 import struct
 import time
 from typing import NamedTuple
 
-from tuimon.attach import elf, procfs, ptrace
-from tuimon.attach.code_x86_64 import STUB_SYMBOLS
+from tuimon.attach import interpreter, limits, procfs, ptrace, seccomp
+from tuimon.attach.machine import code
 from tuimon.attach.procfs import Mapping, Memory
 from tuimon.attach.refusal import Refused
 
-OLDEST, NEWEST = (3, 10), (3, 13)  # those that the stubs have been run in
 CAP_SYS_PTRACE = 19
 PF_KTHREAD = 0x00200000  # include/linux/sched.h
 OTHER_TUIMON_S = 0.1
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
-_OPTIONAL = {"Py_IsFinalizing", "note_state"}
 
 
 class Target(NamedTuple):
@@ -42,6 +39,8 @@ class Target(NamedTuple):
     """Addresses of what the stubs call; 0 for an optional one that is not there."""
     lock_ranges: list[tuple[int, int]]
     """Code in which a thread may hold the lock of the queue of pending calls."""
+    runtime: int
+    """Address of _PyRuntime; 0 where it is not exported."""
     has_torch: bool
 
     def close(self) -> None:
@@ -61,7 +60,9 @@ def look(pid: int) -> Target:
     except (PermissionError, ProcessLookupError, FileNotFoundError) as error:
         raise _not_permitted(pid, facts, error) from None
     try:
-        version, symbols, ranges = _python(pid, memory, mapped)
+        found = interpreter.find(pid, memory, mapped)
+        seccomp.look(pid, facts)
+        limits.files(pid)
     except BaseException:
         memory.close()
         if procfs.has_ended(pid):  # then whatever was not found in it says nothing
@@ -69,7 +70,7 @@ def look(pid: int) -> Target:
         raise
     has_torch = any("/libtorch" in mapping.path for mapping in mapped)
     inside = procfs.pid_inside(facts, pid)
-    return Target(pid, inside, started, facts, mapped, memory, version, symbols, ranges, has_torch)
+    return Target(pid, inside, started, facts, mapped, memory, *found, has_torch)
 
 
 # --------------------------------------------------------------------------------------------------- is it a process
@@ -136,8 +137,8 @@ def _right_architecture(pid: int) -> None:
             header = file.read(20)
     except OSError:
         return  # what follows says why it may not be read
-    if len(header) == 20 and (header[4] != 2 or struct.unpack_from("<H", header, 18)[0] != elf.MACHINE_X86_64):
-        raise Refused("arch", f"process {pid} is not a 64-bit x86 program; run tuimon on a machine of its own kind")
+    if len(header) == 20 and (header[4] != 2 or struct.unpack_from("<H", header, 18)[0] != code.ELF_MACHINE):
+        raise Refused("arch", f"process {pid} is not a {code.NAME} program; run tuimon on a machine of its own kind")
 
 
 # -------------------------------------------------------------------------------------------------------- permission
@@ -200,114 +201,3 @@ def _user(uid: int) -> str:
         return f"{pwd.getpwuid(uid).pw_name} ({uid})"
     except KeyError:
         return str(uid)
-
-
-# ------------------------------------------------------------------------------------------------------------ Python
-
-
-def _python(pid: int, memory: Memory, mapped: list[Mapping]) -> tuple[tuple[int, int], dict[str, int], list[tuple[int, int]]]:
-    """Version, addresses and lock ranges of the CPython in the process."""
-    found = _interpreter(pid, memory, mapped)
-    if found is None:
-        raise Refused("not-python", f"process {pid} is not a CPython program: nothing in it exports Py_AddPendingCall")
-    python, path = found
-    version = _version(python, memory, path)
-    if version is None or version < OLDEST:
-        named = "older than 3.10" if version is None else "{}.{}".format(*version)
-        raise Refused("old-python", f"process {pid} runs Python {named}; tuimon attaches to 3.10 and newer")
-    if version > NEWEST:
-        raise Refused(
-            "new-python",
-            "process {} runs Python {}.{}; this tuimon attaches to 3.10 to {}.{} only: start the job with `tuimon run`".format(
-                pid, *version, *NEWEST
-            ),
-        )
-    if python.symbol("_Py_MergeZeroLocalRefcount"):
-        # its thread states belong to the thread that makes them: the pending form would be wrong
-        raise Refused(
-            "free-threaded", f"process {pid} is a free-threaded Python, which tuimon cannot attach to yet; use `tuimon run`"
-        )
-    symbols = {name: _address(python, name) for name in STUB_SYMBOLS}
-    symbols["Py_IsFinalizing"] = symbols["Py_IsFinalizing"] or _address(python, "_Py_IsFinalizing")
-    if version < (3, 12):
-        symbols["note_state"] = _address(python, "_PyThreadState_Init" if version == (3, 10) else "_PyThreadState_SetCurrent")
-        needed = set(STUB_SYMBOLS) - {"Py_IsFinalizing"}
-    else:
-        needed = set(STUB_SYMBOLS) - _OPTIONAL
-    missing = sorted(name for name in needed if not symbols[name])
-    if missing:
-        raise Refused("no-symbols", f"the Python in process {pid} does not export {', '.join(missing)}; use `tuimon run`")
-    return version, symbols, _lock_ranges(python, memory, mapped)
-
-
-def _interpreter(pid: int, memory: Memory, mapped: list[Mapping]) -> tuple[elf.Elf, str] | None:
-    """The object that defines Py_AddPendingCall: libpython, the program itself, or whatever it is embedded in."""
-    try:
-        program = os.readlink(f"/proc/{pid}/exe")
-    except OSError:
-        program = ""
-
-    def likely(mapping: Mapping) -> int:
-        name = os.path.basename(mapping.path)
-        return 0 if name.startswith("libpython") else 1 if mapping.path == program else 2 if "python" in name else 3
-
-    seen: set[str] = set()
-    for mapping in sorted(mapped, key=lambda mapping: (likely(mapping), mapping.start)):
-        if not mapping.inode or mapping.offset or mapping.path in seen or "r" not in mapping.permissions:
-            continue
-        seen.add(mapping.path)
-        try:
-            candidate = elf.Elf(memory, mapping.start)
-            if candidate.symbol("Py_AddPendingCall"):
-                return candidate, mapping.path
-        except (elf.NotElf, OSError, KeyError, struct.error):
-            continue
-    return None
-
-
-def _address(python: elf.Elf, name: str) -> int:
-    found = python.symbol(name)
-    return found[0] if found else 0
-
-
-def _version(python: elf.Elf, memory: Memory, path: str) -> tuple[int, int] | None:
-    """(major, minor): Py_Version says so from 3.11 on; 3.10 is the one without it that has Py_NewRef."""
-    where = _address(python, "Py_Version")
-    if where:
-        number = memory.u32(where)
-        return number >> 24, number >> 16 & 0xFF
-    if _address(python, "Py_NewRef"):
-        return 3, 10
-    named = re.search(r"python(\d)\.(\d+)", path)
-    return (int(named[1]), int(named[2])) if named and (int(named[1]), int(named[2])) < OLDEST else None
-
-
-def _lock_ranges(python: elf.Elf, memory: Memory, mapped: list[Mapping]) -> list[tuple[int, int]]:
-    """Where the main thread must not be borrowed for Py_AddPendingCall: it may hold that queue's lock there.
-
-    Adding to the queue takes the lock; on a thread that already holds it, it would wait for ever. It is held for a few
-    instructions, inside these functions.
-    """
-    names = (
-        "Py_AddPendingCall",
-        "Py_MakePendingCalls",
-        "_PyEval_AddPendingCall",
-        "_PyEval_MakePendingCalls",
-        "_Py_HandlePending",
-        "PyThread_acquire_lock",
-        "PyThread_acquire_lock_timed",
-        "PyThread_release_lock",
-        "PyMutex_Lock",
-        "PyMutex_Unlock",
-        "_PyMutex_LockTimed",
-    )
-    semaphores = ("sem_post", "sem_wait", "sem_trywait", "sem_clockwait", "sem_timedwait")
-    found = [python.symbol(name) for name in names]
-    for mapping in mapped:
-        if mapping.offset == 0 and mapping.inode and re.search(r"/(libc|libpthread)[.-]", mapping.path):
-            try:
-                library = elf.Elf(memory, mapping.start)
-                found += [library.symbol(name) for name in semaphores]
-            except (elf.NotElf, OSError, KeyError, struct.error):
-                continue
-    return [(start, start + size) for start, size in filter(None, found)]

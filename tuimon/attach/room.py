@@ -7,20 +7,21 @@ the second place, the region: code, header and script, room for the vector state
 
 from __future__ import annotations
 
+import os
+import re
+import secrets
 import struct
 from typing import NamedTuple
 
-from tuimon.attach import code_x86_64 as code
-from tuimon.attach import elf
+from tuimon.attach import elf, layout
+from tuimon.attach.machine import code
 from tuimon.attach.procfs import Mapping, Memory
 from tuimon.attach.refusal import Refused
 
-PAGE = 4096
+PAGE = os.sysconf("SC_PAGE_SIZE")  # of this kernel, on which the target runs as well
 CALL_AT = 0x400
 """Where in the region's first page the calling trampoline lies, behind the stubs."""
-VECTOR_AREA = 32 * 1024
 STACK = 64 * 1024
-HIGHEST = 0x7FFF_FFFF_F000  # user addresses end there with four levels of page tables
 
 
 class Region(NamedTuple):
@@ -41,13 +42,13 @@ class Region(NamedTuple):
 
     @property
     def vector_area(self) -> int:
-        """64-byte aligned room for xsave."""
+        """Room for the vector state, page aligned."""
         return self.base + PAGE + self.data_size
 
     @property
     def size(self) -> int:
         """In bytes, a whole number of pages."""
-        return PAGE + self.data_size + VECTOR_AREA + STACK
+        return PAGE + self.data_size + code.VECTOR_AREA + STACK
 
     @property
     def stack_top(self) -> int:
@@ -61,19 +62,20 @@ class Region(NamedTuple):
 
 
 def region(mapped: list[Mapping], script: bytes) -> Region:
-    """A region for a script, in the middle of the widest gap in the address space."""
-    data = -(-(code.SCRIPT + len(script) + 1) // PAGE) * PAGE
+    """A region for a script, somewhere in the middle half of the widest gap in the address space."""
+    data = -(-(layout.SCRIPT + len(script) + 1) // PAGE) * PAGE
     wanted = Region(0, data)
     widest, start, before = 0, 0, 1 << 20
     for mapping in mapped:
-        if mapping.start > HIGHEST:
+        if mapping.start > code.HIGHEST:
             break
         if mapping.start - before > widest:
             widest, start = mapping.start - before, before
         before = max(before, mapping.end)
     if widest < 4 * wanted.size:
         raise Refused("no-room", "the target's address space has no room for the hook; use `tuimon run`")
-    return Region((start + widest // 2) // PAGE * PAGE, data)
+    # not where the last attach had it: a pointer that is left over from that one on a stack looks like a thread that comes back
+    return Region((start + widest // 4 + secrets.randbelow(widest // 2)) // PAGE * PAGE, data)
 
 
 def is_there(mapped: list[Mapping], wanted: Region) -> bool:
@@ -81,22 +83,31 @@ def is_there(mapped: list[Mapping], wanted: Region) -> bool:
     return any(entry.start == wanted.base and entry.end == wanted.base + PAGE and entry.executable for entry in mapped)
 
 
+def is_ours(mapped: list[Mapping], wanted: Region) -> bool:
+    """Whether what is mapped there is the region, whole or as it is before its first page is made executable."""
+    ends = (wanted.base + PAGE, wanted.base + wanted.size)
+    return any(entry.start == wanted.base and entry.end in ends and not entry.inode for entry in mapped)
+
+
 class Cave(NamedTuple):
     """Room for one trampoline."""
 
     address: int
+    room: int
+    """So many bytes are ours to use."""
     marked: bool
     """It holds a trampoline of ours: of a tuimon that was killed before it could put the bytes back."""
 
     @property
     def span(self) -> tuple[int, int]:
         """First address and the one behind the last."""
-        return self.address, self.address + code.SYSCALLS_SIZE
+        return self.address, self.address + self.room
 
 
 def cave(memory: Memory, mapped: list[Mapping]) -> Cave:
-    """The best cave: one without our mark, with the most room. Raises Refused when there is none."""
-    found: list[tuple[bool, int, int]] = []
+    """The best cave: in what stays mapped, without our mark, with the most room. Raises Refused when there is none."""
+    found: list[tuple[bool, bool, int, int]] = []
+    program = _program(memory.pid)
     headers = {(entry.path, entry.inode): entry.start for entry in reversed(mapped) if entry.inode and entry.offset == 0}
     for entry in mapped:
         base = headers.get((entry.path, entry.inode))
@@ -110,10 +121,25 @@ def cave(memory: Memory, mapped: list[Mapping]) -> Cave:
             if segment.executable and entry.start <= segment.start < entry.end:
                 address = (segment.start + segment.file_size + 31) // 16 * 16
                 room = entry.end - address
-                if room >= code.SYSCALLS_SIZE:
+                if room >= code.LEAST_ROOM:
                     marked = memory.read(address, 16) == code.SYSCALLS[:16]
-                    found.append((marked, -room, address))
+                    found.append((not _stays(entry.path, program), marked, -room, address))
     if not found:
-        raise Refused("no-cave", "no file mapped by the target has room for 344 bytes of code; use `tuimon run`")
-    marked, _, address = min(found)
-    return Cave(address, marked)
+        raise Refused("no-cave", f"no file mapped by the target has room for {code.LEAST_ROOM} bytes of code; use `tuimon run`")
+    _, marked, room, address = min(found)
+    return Cave(address, min(-room, code.MOST_ROOM), marked)
+
+
+_STAYING = re.compile(r"(ld|ld64|ld-linux|ld-musl|libc|libm|libpython3[.0-9]*[a-z]*)[-.].*")
+
+
+def _stays(path: str, program: str) -> bool:
+    """Whether a mapped file is one that nobody unmaps as long as the process runs: a plug-in's hole may become data's."""
+    return path == program or _STAYING.fullmatch(os.path.basename(path)) is not None
+
+
+def _program(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""

@@ -12,9 +12,8 @@ import time
 from typing import NamedTuple
 
 from tuimon.attach import procfs
-from tuimon.attach.code_x86_64 import FUTEX, WAITS
+from tuimon.attach.machine import code
 from tuimon.attach.procfs import ThreadCall
-from tuimon.attach.ptrace import can_be_made_again
 
 ASLEEP_S = 0.05
 """So long in one and the same call, without waking, means asleep."""
@@ -30,7 +29,7 @@ class Sleeper(NamedTuple):
 def _sleeper(pid: int, tid: int) -> Sleeper | None:
     before = procfs.sleeps(pid, tid)
     call = procfs.thread_call(pid, tid)
-    if before is None or call is None or call.number not in WAITS:
+    if before is None or call is None or not code.can_be_made_again(call.number, call.arguments):
         return None
     return Sleeper(call, before)
 
@@ -58,7 +57,7 @@ def asleep_with_main(pid: int, seconds: float = ASLEEP_S) -> list[ThreadCall]:
 
 def _still(pid: int, first: dict[int, Sleeper | None]) -> list[ThreadCall]:
     still = [seen.call for tid, seen in first.items() if seen is not None and _sleeper(pid, tid) == seen]
-    return sorted(still, key=lambda call: (call.number != FUTEX, call.tid == pid))
+    return sorted(still, key=lambda call: (call.number != code.FUTEX, call.tid == pid))
 
 
 def carriers(pid: int) -> list[int]:
@@ -66,6 +65,6 @@ def carriers(pid: int) -> list[int]:
     found = []
     for tid in procfs.thread_ids(pid):
         call = procfs.thread_call(pid, tid)
-        if call is not None and (call.running or can_be_made_again(call.number)):
-            found.append((call.running, call.number != FUTEX, tid == pid, tid))
+        if call is not None and (call.running or code.can_be_made_again(call.number, call.arguments)):
+            found.append((call.running, call.number != code.FUTEX, tid == pid, tid))
     return [tid for *_, tid in sorted(found)]

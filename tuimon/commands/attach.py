@@ -1,51 +1,210 @@
-"""`tuimon attach PID`: watch a process that runs already."""
+"""`tuimon attach`: watch processes that run already: one, several ranks, those of another host."""
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+from tuimon.attach.choice import choose
+from tuimon.attach.process import Target
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
-from tuimon.commands.options import CANNOT_ATTACH, DONE, Options, say
+from tuimon.attach.waiting import Waiting
+from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, USAGE, Far, Options, say
 from tuimon.commands.watch import report, signals, watch
+from tuimon.draw.text import clean
 from tuimon.feed import LiveFeed
+from tuimon.fleet import Fleet
+from tuimon.relay import near
+from tuimon.relay.place import Place, parse, via
+from tuimon.ways import Contact, Session, Way
+
+PATIENCE_S = 30.0
+"""Without a screen nobody looks on and cancels: so long a job may take to let the hook in."""
 
 
-def run(pid: int, options: Options) -> int:
-    """Attach, show or watch, detach. The job goes on in every case."""
-    if options.screen:
-        from tuimon.app import warm_up
+class Wanted(NamedTuple):
+    """What the words of a command line mean."""
 
-        warm_up()
+    pids: list[int]
+    """Here, or where --via leads."""
+    places: dict[Place, list[int]]
+    """On other hosts; without a pid: every job there."""
+
+
+def run(words: Sequence[str], options: Options, far: Far, *, everybody: bool = False, patience: float | None = None) -> int:
+    """Attach, show or watch, detach. The jobs go on in every case.
+
+    `everybody` is --all; `patience` in seconds is how long a busy job may take to let the hook in. Gives the exit status.
+    """
     try:
-        session = attach(pid, {}, progress=say)
-    except Refused as refusal:
-        say(f"cannot attach to {pid}: {refusal.sentence} [{refusal.code}]")
-        return CANNOT_ATTACH
-    argv = session.hello.get("argv") or []
-    feed = LiveFeed(session, shlex.join(str(word) for word in argv) or f"pid {pid}")
-    feed.start()
+        wanted = _understand(words, far, everybody=everybody)
+    except ValueError as error:
+        say(str(error))
+        return USAGE
+    if patience is None and not options.screen:
+        patience = PATIENCE_S
+    with contextlib.ExitStack() as links:
+        try:
+            ways = _ways(wanted, far, links, everybody=everybody, patience=patience)
+        except Refused as refusal:
+            say(f"cannot attach: {clean(refusal.sentence)} [{refusal.code}]")
+            return CANNOT_ATTACH
+        return watch_all(ways, options, each=not everybody)
+
+
+def watch_all(ways: Sequence[Way], options: Options, *, each: bool = True) -> int:
+    """Attach in all these ways, with a screen or without, until it is over. Gives the exit status.
+
+    `each`: all of them were asked for by name, so that one which cannot be attached to is a failure, though the others go on.
+    """
+    fleet = Fleet([LiveFeed(way) for way in ways])
+    fleet.start()
     if options.screen:
         from tuimon.commands.screen import show
 
-        status = show(feed, options)
-        ended = feed.model.target
-        gone = ended.ended is not None and ended.ended != "detached"
-        say(f"{pid}: {ended.ended_detail}" if gone else f"detached from {pid}; it runs on")
-        return status
-    return _headless(feed, pid, options)
+        status = show(fleet, options)
+        if fleet.refused is None:
+            _say_how_it_ended(fleet)
+    else:
+        status = _headless(fleet, options)
+    if fleet.refused is not None:
+        for label, refusal in fleet.refusals:
+            say(f"cannot attach to {label}: {clean(refusal.sentence)} [{refusal.code}]")
+        return CANNOT_ATTACH
+    if fleet.refusals and each and status == DONE:
+        return CANNOT_ATTACH
+    lost = [feed.label for feed in fleet.members if feed.model.target.ended == "lost"]
+    if lost and status == DONE:
+        say(f"the connection to {', '.join(lost)} was lost; attach again to go on watching")
+        return FAILED
+    return status
 
 
-def _headless(feed: LiveFeed, pid: int, options: Options) -> int:
+def local_way(target: Target, patience: float | None) -> Way:
+    """The way to a process of this machine."""
+
+    def begin(contact: Contact) -> Session:
+        def waiting(what: Waiting) -> None:
+            contact.waiting(what.sentence, what.since_s)
+
+        return attach(target.pid, {}, patience=patience, progress=contact.say, waiting=waiting, cancelled=contact.cancelled)
+
+    return _way(target, None, begin)
+
+
+def _way(target: Target, host: str | None, begin: Callable[[Contact], Session]) -> Way:
+    label = f"rank {target.rank}" if target.rank is not None else str(target.pid)
+    return Way(label, shlex.join(target.command), target.rank, host, begin, target.pid, target.job)
+
+
+def _understand(words: Sequence[str], far: Far, *, everybody: bool) -> Wanted:
+    """The words sorted. Raises ValueError with a sentence where they make no sense."""
+    pids: list[int] = []
+    places: dict[Place, list[int]] = {}
+    for word in words:
+        if word.isascii() and word.isdigit() and int(word) > 0:
+            pids.append(int(word))
+        elif "://" in word:
+            place, pid = parse(word)
+            if pid is None and not everybody:
+                raise ValueError(
+                    f"which process of {place.name}? Say {word.rstrip('/')}/PID, or --all; `tuimon list {word}` shows them"
+                )
+            places.setdefault(place, []).extend([] if pid is None else [pid])
+        else:
+            raise ValueError(f"{word!r} is no process id, and no ssh://[user@]host[:port]/PID; `tuimon list` shows them")
+    if places and far.via is not None:
+        raise ValueError("ssh:// and --via are two ways to another host: use one of them")
+    if far.via is not None:
+        via(far.via)  # a command line that cannot be taken apart is wrong usage too
+    if not words and not everybody:
+        raise ValueError("attach to what? `tuimon list` shows the processes; `tuimon attach PID`, or --all")
+    return Wanted(pids, places)
+
+
+def _ways(wanted: Wanted, far: Far, links: contextlib.ExitStack, *, everybody: bool, patience: float | None) -> list[Way]:
+    """A way to each process that is meant. Connects to other hosts, which may ask for a password: no screen yet."""
+    places = dict(wanted.places)
+    if far.via is not None:
+        places[via(far.via)] = wanted.pids
+    elif wanted.pids or not places:
+        here = choose(wanted.pids, everybody)
+        if not places:
+            return [local_way(target, patience) for target in here]
+    ways = [] if far.via is not None or not wanted.pids else [local_way(target, patience) for target in here]
+    for place, pids in places.items():
+        link = links.enter_context(near.connect(place, _Narration(), send=agree(far)))
+        for note in link.notes:
+            say(note)
+        ways += [far_way(link, place, target, patience) for target in link.choose(pids, everybody)]
+    return ways
+
+
+def far_way(link: near.Link, place: Place, target: Target, patience: float | None) -> Way:
+    """The way to a process of another host."""
+
+    def begin(contact: Contact) -> Session:
+        return link.open_session(target.pid, {}, contact, patience=patience)
+
+    return _way(target, place.name, begin)
+
+
+def agree(far: Far) -> Callable[[str], bool]:
+    """Who is asked whether tuimon may be sent along: the option, else the person at the terminal, else nobody."""
+
+    def ask(question: str) -> bool:
+        if far.send:
+            return True
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        sys.stderr.write(f"tuimon: {clean(question)} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    return ask
+
+
+class _Narration(Contact):
+    """What happens before there is a screen, on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda sentence, _since_s: say(clean(sentence)))
+
+
+def _headless(fleet: Fleet, options: Options) -> int:
     with signals(signal.SIGINT, signal.SIGTERM) as stop:
-        say(f"attached to {pid}; Ctrl-C ends the watching, not the job")
         try:
-            why = watch(feed, options, stop)
+            why = watch(fleet, options, stop)
         finally:
-            feed.detach()
-        if why == "ended":
-            say(feed.model.target.ended_detail)
-        if feed.left:
-            say(f"the hook could not take out everything it had put in: {', '.join(feed.left)}")
-        return report(feed, options) or DONE
+            fleet.detach()
+        if fleet.refused is not None:
+            return CANNOT_ATTACH
+        if not any(feed.attached for feed in fleet.members):
+            _say_how_it_ended(fleet)  # interrupted before there was anything to report
+            return FAILED
+        if why == "ended" or fleet.silent_goodbyes:
+            _say_how_it_ended(fleet)
+        if fleet.left:
+            say(f"the hook could not take out everything it had put in: {clean(', '.join(fleet.left))}")
+        return report(fleet, options) or DONE
+
+
+def _say_how_it_ended(fleet: Fleet) -> None:
+    for feed in fleet.members:
+        target = feed.model.target
+        if target.ended is not None and target.ended not in ("detached", "refused"):
+            say(f"{feed.label}: {clean(target.ended_detail)}")
+    going_on = [feed for feed in fleet.members if feed.model.target.ended in (None, "detached")]
+    for sentence in fleet.silent_goodbyes:
+        say(clean(sentence))
+    let_go = [feed.label for feed in going_on if feed.attached and feed.silent_goodbye is None]
+    if let_go:
+        say(f"detached from {', '.join(let_go)}; {'it runs' if len(let_go) == 1 else 'they run'} on")
+    given_up = [feed.label for feed in going_on if not feed.attached]
+    if given_up:
+        say(f"gave up attaching to {', '.join(given_up)}: nothing will be run there, and what was queued goes by itself")

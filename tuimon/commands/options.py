@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuimon.draw.text import harmless
+
 DONE, FAILED, USAGE, CANNOT_ATTACH = 0, 1, 2, 3
 """The exit statuses of the contract."""
 
@@ -33,17 +35,34 @@ class Options:
         return not self.headless and sys.stdin.isatty() and sys.stdout.isatty()
 
 
+@dataclass(frozen=True)
+class Far:
+    """Where a command is to look, if not here."""
+
+    place: str | None = None
+    """ssh://[user@]host[:port]"""
+    via: str | None = None
+    """A command that runs its arguments over there."""
+    send: bool = False
+    """Whether tuimon may be sent along without asking."""
+
+
 def say(text: str) -> None:
-    """Narrate: one line on stderr. Data never goes there."""
+    """Narrate: one line on stderr, whatever the text is made of. Data never goes there."""
     try:
-        sys.stderr.write(f"tuimon: {text}\n")
+        sys.stderr.write(f"tuimon: {harmless(text)}\n")
         sys.stderr.flush()
     except OSError:
         pass  # nobody listens
 
 
-def deliver(text: str, output: Path | None) -> int:
-    """Data to stdout, or to the file that -o names. Gives the exit status: 1, with a sentence, where it cannot be written."""
+def deliver(text: str, output: Path | None, *, coloured: bool = False) -> int:
+    """Data to stdout, or to the file that -o names. Gives the exit status: 1, with a sentence, where it cannot be written.
+
+    Nothing in it acts on a terminal, unless it is `coloured`: then whoever made it has seen to that.
+    """
+    if not coloured:
+        text = harmless(text)
     if output is None:
         try:
             sys.stdout.write(text)

@@ -45,7 +45,7 @@ def run(command: Sequence[str], options: Options, env: Mapping[str, str] | None 
             try:
                 process, session = launch(list(command), {}, env=None if env is None else dict(env), **streams)
             except Refused as refusal:
-                say(f"{refusal.sentence} [{refusal.code}]")
+                say(f"{clean(refusal.sentence)} [{refusal.code}]")
                 if refusal.process is None:
                     if output is not None:
                         output.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def _headless(feed: LiveFeed, process: subprocess.Popen[bytes], options: Options
         why = watch(feed, options, interrupted)
     feed.detach()
     if why == "ended":
-        say(feed.model.target.ended_detail)
+        say(clean(feed.model.target.ended_detail))
     report(feed, options)
 
 

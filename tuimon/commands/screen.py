@@ -5,11 +5,16 @@ from __future__ import annotations
 from tuimon.app import run_monitor
 from tuimon.commands.options import Options, say
 from tuimon.commands.watch import report
+from tuimon.draw.text import clean
 from tuimon.feed import LiveFeed
+from tuimon.fleet import Fleet
 
 
-def show(feed: LiveFeed, options: Options) -> int:
-    """The monitor on `feed`, until the user quits; the hook is out of the job then. Gives an exit status."""
+def show(feed: LiveFeed | Fleet, options: Options) -> int:
+    """The monitor on `feed`, until the user quits; the hook is out of each job then. Gives an exit status.
+
+    It ends by itself, with status 3, where tuimon could attach to none (`feed.refused`, which the command has to tell).
+    """
     try:
         status = run_monitor(
             feed,
@@ -22,7 +27,7 @@ def show(feed: LiveFeed, options: Options) -> int:
     finally:
         feed.detach()
     if feed.left:
-        say(f"the hook could not take out everything it had put in: {', '.join(feed.left)}")
-    if options.output is not None:
+        say(f"the hook could not take out everything it had put in: {clean(', '.join(feed.left))}")
+    if options.output is not None and feed.refused is None:
         status = report(feed, options) or status
     return status

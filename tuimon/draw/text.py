@@ -62,6 +62,31 @@ def clean(text: str) -> str:
     return "".join(out)
 
 
+# what a terminal may act on, and halves of surrogate pairs, which no stream can write
+_ACTED_ON = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_IN_A_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f{_ACTED_ON}]")
+_IN_A_LINE = re.compile(f"[\x00-\x1f{_ACTED_ON}]")
+_IN_JSON = re.compile(f"[{_ACTED_ON}]")
+
+
+def harmless(text: str) -> str:
+    """Lines on their way to a terminal: "?" for each character that it would act on. Line ends and tabs stay.
+
+    The last defence, where text leaves us: what is not trusted has been through `clean` long before.
+    """
+    return _IN_A_TEXT.sub(REPLACEMENT, text)
+
+
+def harmless_line(text: str) -> str:
+    """The same for a piece of one line: "?" for line ends and tabs too. As long as before."""
+    return text if text.isprintable() else _IN_A_LINE.sub(REPLACEMENT, text)
+
+
+def harmless_json(text: str) -> str:
+    """JSON with the characters escaped that a terminal would act on (those below the space always are). Means the same."""
+    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def ascii_only(text: str) -> str:
     """The text for a terminal without UTF-8: what is not ASCII becomes "?", as many as it took cells."""
     if text.isascii():

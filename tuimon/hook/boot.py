@@ -4,7 +4,25 @@
 This text is executed in the job as it is, on a thread of its own, in a namespace of its own (by `site/sitecustomize.py` in a
 job that tuimon started: on the main thread, before the first line). It imports as little as it can: a fork copies the import
 locks that are held at that moment. It never raises and never prints.
+
+The greeting, in frames of `wire.py` (kind, length, body). Both sides know the token: it came with this text, by a way that
+only those who may trace the job can take. It is never sent; each side shows by a hash that it knows it. So whoever else has
+got hold of the path can neither pass for the hook nor have anything executed here.
+
+    hook -> tuimon   {"hello": proof of the token, "proto", "pid", "py", "torch", ..}
+    tuimon -> hook   {"proto", "proof": of the token and the body that follows}, with a handle (pidfd) of tuimon's process
+    tuimon -> hook   {"bundle": {module: source}, "options", "by": {pid, user, host, since, version}}
+    hook -> tuimon   {"k": "ack", "proto", "digest", "offers"}, or {"error": ..}
+
+What the hook reads before it has seen the proof is at most `LONGEST_ORDER` bytes, within `GREETING_S`, and it is not looked
+into.
 """
+
+PROTOCOL = 2
+GREETING_S = 10.0
+LONGEST_PROOF = 4096
+LONGEST_ORDER = 4 * 1024 * 1024
+LEAVING_S = 1.0
 
 
 def boot(path, token):
@@ -12,6 +30,7 @@ def boot(path, token):
     try:
         connection = connect(path)
         if connection is not None:
+            know_the_main_thread()
             session = None
             try:
                 session = greet(connection, token)
@@ -44,7 +63,14 @@ def boot_here(path, token):
         if not isinstance(error, Exception):
             raise
     finally:
-        _thread.start_new_thread(serve, (session, connection))
+        try:
+            _thread.start_new_thread(serve, (session, connection))
+        except Exception as error:  # no thread can be had (a limit on processes): nobody would send
+            try:
+                if session is not None:
+                    session.leave("no thread can be had for the hook: %s" % error)
+            finally:
+                serve(None, connection)
 
 
 def install(session, connection):
@@ -67,6 +93,7 @@ def serve(session, connection):
         report(connection, error)
     finally:
         unload()
+        close_life(connection)
         close(connection)
 
 
@@ -77,8 +104,10 @@ def connect(path):
 
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.settimeout(10)
+        connection.settimeout(GREETING_S)
         connection.connect(path)
+        if strange(connection):
+            raise OSError
     except OSError:
         connection.close()
         return None
@@ -92,23 +121,85 @@ def connect(path):
     return connection
 
 
+def know_the_main_thread():
+    """Import `threading`, and see that it does not take this thread for the main one.
+
+    Up to Python 3.12 the module takes whichever thread imports it first for the main thread. In a job that has not done so yet,
+    that would be ours: `threading.main_thread()` would be wrong for good, and the job would wait for us when it ends. From
+    3.13 on only its native id is.
+    """
+    import sys
+
+    if "threading" in sys.modules:
+        return
+    import _thread
+    import os
+
+    # the states of threads are listed newest first, those of subinterpreters before the main one's: the main thread is last
+    right = list(sys._current_frames())[-1]
+    import threading
+
+    main = threading._main_thread
+    if main._native_id == os.getpid() or main._native_id != _thread.get_native_id():
+        return  # another thread was first
+    main._native_id = os.getpid()
+    if sys.version_info >= (3, 13):
+        return
+    lock = _thread.allocate_lock()
+    lock.acquire()  # held for as long as the thread runs: its end at exit releases it
+    with threading._active_limbo_lock:
+        threading._shutdown_locks.discard(main._tstate_lock)
+        main._tstate_lock = lock
+        threading._active.pop(main._ident, None)
+        main._ident = right
+        threading._active[right] = main
+
+
+def strange(connection):
+    """Whether it is certain that neither this process's user nor root listens there.
+
+    tuimon makes its socket as the job's user. An id that has no name in this user namespace is shown as 65534: that says
+    nothing, and the proof decides.
+    """
+    import os
+    import socket
+    import struct
+
+    if not hasattr(socket, "SO_PEERCRED"):
+        return False
+    uid = struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+    return uid not in (os.geteuid(), 0, 65534)
+
+
 HIGH = 512
 who = None
 
 
 def out_of_the_way(connection):
     """The same connection under a high number: the low ones are what a job that closes everything opens its files under."""
-    import fcntl
     import socket
 
+    seconds = connection.gettimeout()
+    number = higher(connection.fileno())
+    if number == connection.fileno():
+        return connection
+    connection.detach()
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, number)
+    connection.settimeout(seconds)
+    return connection
+
+
+def higher(number):
+    """The descriptor moved to a high number; as it was where the job may not have so many."""
+    import fcntl
+    import os
+
     try:
-        number = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH)
+        moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, HIGH)
     except OSError:
-        return connection  # the job may not have so many
-    higher = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, number)
-    higher.settimeout(connection.gettimeout())
-    connection.close()
-    return higher
+        return number
+    os.close(number)
+    return moved
 
 
 def identity(connection):
@@ -124,42 +215,62 @@ def identity(connection):
 
 def greet(connection, token):
     """Say hello, take the bundle, make the session; None where another tuimon is attached already."""
-    import _thread
+    import hashlib
+    import json
     import os
     import sys
+    import time
 
     torch = sys.modules.get("torch")
     send(
         connection,
         {
-            "hello": token,
-            "proto": 1,
+            "hello": proof(token, b"hello"),
+            "proto": PROTOCOL,
             "pid": os.getpid(),
-            "tid": _thread.get_native_id(),
             "py": list(sys.version_info[:3]),
+            "implementation": sys.implementation.name,
             "torch": text_or_none(getattr(torch, "__version__", None)),
-            "argv": [str(one) for one in getattr(sys, "orig_argv", None) or getattr(sys, "argv", [])],
+            "argv": [str(one)[:4096] for one in (getattr(sys, "orig_argv", None) or getattr(sys, "argv", []))[:256]],
             "cwd": working_directory(),
         },
     )
-    order = receive(connection)
-    import hashlib
-    import json
-
+    deadline = time.monotonic() + GREETING_S
+    first = json.loads(receive_with_handle(connection, deadline))
+    if first.get("proto") != PROTOCOL:
+        send(connection, {"error": "protocol", "proto": PROTOCOL})
+        return None
+    body = receive(connection, LONGEST_ORDER, deadline)
+    if first.get("proof") != proof(token, body):
+        raise ValueError("what came is not from the tuimon that started this")
+    order = json.loads(body)
     bundle = order["bundle"]
-    if hashlib.sha256(json.dumps(bundle, sort_keys=True).encode()).hexdigest() != order["sha256"]:
-        raise ValueError("the bundle did not arrive whole")
-    if not load(bundle):
-        send(connection, {"error": "already-attached"})
+    other = load(bundle, order.get("by"))
+    if other is not None:
+        send(connection, {"error": "already-attached", "by": getattr(other, "by", None)})
         return None
     connection.settimeout(None)
-    return sys.modules["_tuimon_hook.session"].Session(connection, {"token": token, "pid": os.getpid()}, order["options"])
+    digest = hashlib.sha256(json.dumps(bundle, sort_keys=True).encode()).hexdigest()
+    hello = {"pid": os.getpid(), "digest": digest, "life": life}
+    return sys.modules["_tuimon_hook.session"].Session(connection, hello, order["options"])
 
 
-def load(bundle):
-    """Execute the bundle's modules as the package `_tuimon_hook`; False where there is one already."""
+def proof(token, what):
+    """That the token is known, without it; for these bytes."""
+    import hashlib
+
+    key = token.encode()
+    return hashlib.sha256(key + hashlib.sha256(key + what).digest()).hexdigest()
+
+
+def load(bundle, by=None):
+    """Execute the bundle's modules as the package `_tuimon_hook`; gives the package of another tuimon that stays, or None.
+
+    One whose monitor has just gone is about to leave: it has `LEAVING_S` for that. `by` says who is attached, for the next.
+    """
     import os
     import sys
+    import time
     import types
 
     global mine
@@ -167,13 +278,20 @@ def load(bundle):
     package.__path__ = []
     package.__package__ = "_tuimon_hook"
     package.pid = os.getpid()
+    package.by = by
     there = sys.modules.get("_tuimon_hook")
     if there is not None and getattr(there, "pid", None) != package.pid:
         # this process was forked from one that was being watched: its copy of the hook is dead
         mine = there
         unload()
-    if sys.modules.setdefault("_tuimon_hook", package) is not package:
-        return False
+    deadline = time.monotonic() + LEAVING_S
+    while True:
+        there = sys.modules.setdefault("_tuimon_hook", package)
+        if there is package:
+            break
+        if time.monotonic() > deadline:
+            return there
+        time.sleep(0.01)
     mine = package
     waiting = dict.fromkeys(name for name in bundle if name != "__init__")
 
@@ -189,11 +307,12 @@ def load(bundle):
         module.__file__ = "<tuimon hook>/" + name + ".py"
         sys.modules["_tuimon_hook." + name] = module
         setattr(package, name, module)
-        exec(compile(bundle[name], module.__file__, "exec", dont_inherit=True), module.__dict__)
+        # without the docstrings (optimize=2): nobody reads them here, and the job's memory need not hold them
+        exec(compile(bundle[name], module.__file__, "exec", dont_inherit=True, optimize=2), module.__dict__)
 
     for name in list(waiting):
         execute(name)
-    return True
+    return None
 
 
 def wanted(source):
@@ -216,7 +335,7 @@ def unload():
     global mine
     if mine is None or sys.modules.get("_tuimon_hook") is not mine:
         return
-    for name in [name for name in sys.modules if name == "_tuimon_hook" or name.startswith("_tuimon_hook.")]:
+    for name in [name for name in list(sys.modules) if name == "_tuimon_hook" or name.startswith("_tuimon_hook.")]:
         sys.modules.pop(name, None)
     mine = None
 
@@ -230,27 +349,83 @@ def send(connection, message):
     connection.sendall(struct.pack("<BI", 1, len(body)) + body)
 
 
-def receive(connection):
-    """One JSON frame."""
-    import json
+def receive(connection, limit, deadline):
+    """The body of one JSON frame."""
     import struct
 
-    kind, length = struct.unpack("<BI", read(connection, 5))
-    if kind != 1 or length > 64 * 1024 * 1024:
+    kind, length = struct.unpack("<BI", read(connection, 5, deadline))
+    if kind != 1 or length > limit:
         raise ValueError("not a frame of ours")
-    return json.loads(read(connection, length))
+    return read(connection, length, deadline)
 
 
-def read(connection, length):
+def receive_with_handle(connection, deadline):
+    """The body of the first frame. The handle of tuimon's process that came with it, if any, is `life` from then on."""
+    import socket
+    import struct
+
+    global life, life_is
+    connection.settimeout(left_until(deadline))
+    # room for exactly one descriptor: what more is sent along, the kernel drops
+    head, beside, _, _ = connection.recvmsg(5, socket.CMSG_LEN(4), getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+    for level, kind, data in beside:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS and len(data) == 4:
+            life = higher(struct.unpack("i", data)[0])
+            life_is = described(life)
+    if not head:
+        raise EOFError("tuimon has closed the connection")
+    kind, length = struct.unpack("<BI", head + read(connection, 5 - len(head), deadline))
+    if kind != 1 or length > LONGEST_PROOF:
+        raise ValueError("not a frame of ours")
+    return read(connection, length, deadline)
+
+
+life = None
+life_is = None
+
+
+def described(number):
+    """What a handle leads to: before Linux 6.9 all handles share one inode, with other things that are no files."""
+    import os
+
+    try:
+        about = os.fstat(number)
+        return about.st_dev, about.st_ino, os.readlink("/proc/self/fd/%d" % number)
+    except OSError:
+        return None
+
+
+def close_life(connection):
+    """Give the handle of tuimon's process back. Where the job has closed our descriptors, this one is not ours either."""
+    import os
+
+    global life
+    number, life = life, None
+    if number is not None and identity(connection) == who and described(number) == life_is:
+        os.close(number)
+
+
+def read(connection, length, deadline):
     """Exactly so many bytes."""
     parts = []
     while length:
+        connection.settimeout(left_until(deadline))
         part = connection.recv(min(length, 1 << 20))
         if not part:
             raise EOFError("tuimon has closed the connection")
         parts.append(part)
         length -= len(part)
     return b"".join(parts)
+
+
+def left_until(deadline):
+    """Seconds until then."""
+    import time
+
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError("tuimon does not go on")
+    return seconds
 
 
 def report(connection, error):

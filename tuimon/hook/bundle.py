@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
+import os
+import pkgutil
 
 NOT_SENT = {"__init__", "boot", "bundle"}
 """The package's own docstring, the bootstrap (already there by then) and this file."""
@@ -12,8 +13,9 @@ NOT_SENT = {"__init__", "boot", "bundle"}
 
 def bundle() -> dict[str, str]:
     """Module name -> source of everything in this directory that runs in the job."""
-    here = Path(__file__).resolve().parent
-    return {file.stem: file.read_text(encoding="utf-8") for file in sorted(here.glob("*.py")) if file.stem not in NOT_SENT}
+    here = os.path.dirname(__file__)  # which may lie in an archive: see `relay/sent.py`
+    names = sorted(module.name for module in pkgutil.iter_modules([here]) if not module.ispkg)
+    return {name: (pkgutil.get_data("tuimon.hook", f"{name}.py") or b"").decode() for name in names if name not in NOT_SENT}
 
 
 def digest(sources: dict[str, str]) -> str:

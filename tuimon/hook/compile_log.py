@@ -11,6 +11,8 @@ import sys
 import time
 from _thread import get_ident
 
+from . import facts
+
 LOGGER = "torch.__trace"
 
 # the phases that the screen names; inside one compilation there are hundreds of finer ones
@@ -69,20 +71,51 @@ class CompileLog(logging.Handler):
     def __init__(self, hook):
         super().__init__(logging.DEBUG)
         self._hook = hook
-        self._files = []
+        self._files = {}
+        self._logger = logging.getLogger(LOGGER)
+        self._hiding = None
+        self._hidden = False
 
     def watch(self):
         """Listen from now on."""
-        logger = logging.getLogger(LOGGER)
+        logger = self._logger
+        self._hook.guarded("hiding the trace", self._hide, None)
         logger.addHandler(self)
 
         def stop():
-            logger.removeHandler(self)
+            # by a new list: a record that is on its way goes through the old one to its end, and misses no handler
+            with logging._lock:
+                logger.handlers = [handler for handler in logger.handlers if handler is not self]
             self.close()
+            if self._hidden:
+                self._hiding[1]()
             return self not in logger.handlers
 
         self._hook.undo.add("compile log", stop)
         self._hook.instrument("compile events", "on")
+
+    def _hide(self):
+        """Keep Dynamo from compiling what torch does for our records only; does nothing before torch is there.
+
+        Without a handler `trace_structured` returns at once. With one it runs much Python; where a backward is compiled late,
+        within the compiled step, Dynamo would look at all of that. So it does, without us, in a job that writes a TORCH_TRACE;
+        torch's handler for that takes itself away at the first record where no trace is wanted. Called at every record: a
+        `torch._dynamo.reset()` forgets what is hidden.
+        """
+        if self._hiding is None:
+            function = getattr(sys.modules.get("torch._logging._internal"), "trace_structured", None)
+            code = getattr(function, "__code__", None)
+            self._hiding = None if code is None else facts.hide_from_dynamo(code)
+            if self._hiding is None:
+                return
+        hide, show = self._hiding
+        others = [handler for handler in self._logger.handlers if handler is not self]
+        if not others:
+            self._hidden = True
+            hide()
+        if self._hidden and (others or not self._hook.here[0]):  # the session may have ended in between
+            self._hidden = False
+            show()
 
     def handle(self, record):
         """Take a record without the handler's lock: only an append happens here, and a fork must not inherit it held."""
@@ -105,6 +138,7 @@ class CompileLog(logging.Handler):
         metadata = getattr(record, "metadata", None)
         if not self._hook.here[0] or metadata is None:
             return
+        self._hook.guarded("hiding the trace", self._hide, None)
         at = time.monotonic_ns()
         payload = getattr(record, "payload", None)
         if "chromium_event" in metadata:
@@ -145,13 +179,15 @@ class CompileLog(logging.Handler):
     def _stack(self, start):
         """The stack of a dynamo_start with the file names that torch keeps as numbers put back."""
         table = getattr(sys.modules.get("torch._logging.structured"), "INTERN_TABLE", {})
-        if len(table) != len(self._files):
-            self._files = [name for name, _ in sorted(table.items(), key=lambda item: item[1])]
+        files = self._files
+        if len(table) != len(files):
+            # a copy of the names alone: pairs are objects, and making them can start a collection, in which other threads run
+            files = self._files = {table[name]: name for name in list(table)}
         stack = []
         for frame in start.get("stack") or ():
             file = frame.get("filename")
             if isinstance(file, int):
-                file = self._files[file] if 0 <= file < len(self._files) else "?"
+                file = files.get(file, "?")
             stack.append([file, frame.get("line"), frame.get("name")])
         return stack
 

@@ -33,12 +33,32 @@ def code_skipper():
     skip = getattr(evaluator, "skip_code", None)
     if skip is not None:
         return skip
-    set_strategy = getattr(evaluator, "set_code_exec_strategy", None)
-    strategy, action = getattr(evaluator, "_FrameExecStrategy", None), getattr(evaluator, "_FrameAction", None)
-    if set_strategy is None or strategy is None or action is None:
+    strategies = _strategies(evaluator)
+    if strategies is None:
         return getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
+    set_strategy, strategy, action = strategies
     leave = strategy(action.SKIP, action.DEFAULT)
     return lambda code: set_strategy(code, leave)
+
+
+def hide_from_dynamo(code):
+    """(what makes Dynamo leave alone this code and all that it calls, what undoes that); None where torch has no such thing.
+
+    There is no asking what was set before. For a function of torch's own that was nothing, or Dynamo's note that it is not to
+    be looked at, which the next look makes again.
+    """
+    strategies = _strategies(frame_evaluator())
+    if strategies is None:
+        return None
+    set_strategy, strategy, action = strategies
+    hidden, shown = strategy(action.SKIP, action.SKIP), strategy(action.DEFAULT, action.DEFAULT)
+    return lambda: set_strategy(code, hidden), lambda: set_strategy(code, shown)
+
+
+def _strategies(evaluator):
+    names = ("set_code_exec_strategy", "_FrameExecStrategy", "_FrameAction")
+    found = [getattr(evaluator, name, None) for name in names]
+    return None if None in found else found
 
 
 def _devices(torch):

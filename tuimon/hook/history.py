@@ -88,7 +88,7 @@ def send_breaks(hook):
     now = time.monotonic_ns()
     for past in list(getattr(utils, "graph_break_reasons", ())):
         stack = [[frame.filename, frame.lineno, frame.name] for frame in past.user_stack]
-        hook.outbox.put({"k": "past_break", "t": now, "reason": str(past.reason)[:16384], "stack": stack})
+        hook.outbox.put({"k": "past_break", "t": now, "reason": str(past.reason), "stack": stack})
     counters = getattr(utils, "counters", {})
     stats = counters.get("stats", {})
     frames = counters.get("frames", {})

@@ -14,6 +14,7 @@ from . import wire
 QUEUE_LIMIT = 131072  # entries; a sample is about 200 bytes in the job, so at most some 26 MB
 UNSENT_LIMIT = 4 * 1024 * 1024  # bytes that the socket has not taken yet; beyond it nothing is packed any more
 FACTS_ABOVE_LIMIT = 16384  # messages have that much room of their own: samples without them would mean nothing
+LONGEST_TEXT = 4096  # characters: names and reasons are the job's own text; payloads of the trace have a bound of their own
 SAMPLES_A_FRAME = 4096  # bounds how long the hook's thread holds the GIL in one piece
 
 # A job may have given SIGPIPE back its deadly default: a send to a tuimon that is gone must not raise it.
@@ -95,7 +96,7 @@ class Outbox:
             self.samples += len(rows)
             self._unsent += wire.samples_frame(rows)
         else:
-            self._unsent += wire.json_frame(take())
+            self._unsent += wire.json_frame(_cut(take()))
 
     def _send(self):
         while self._unsent:
@@ -105,3 +106,14 @@ class Outbox:
             except (BlockingIOError, InterruptedError):
                 return
             del self._unsent[:sent]
+
+
+def _cut(value):
+    """The same without what is too long of its texts."""
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT]
+    if isinstance(value, dict):
+        return {key: item if key == "payload" else _cut(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_cut(item) for item in value]
+    return value

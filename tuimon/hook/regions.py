@@ -22,7 +22,7 @@ class Regions:
     def __init__(self, hook):
         self._hook = hook
         self._placed = {}  # id of our wrapper -> (weak reference to it, scope, name)
-        self._known_backwards = weakref.WeakSet()
+        self._backwards = {}  # id of a backward's class -> weak reference to it
         self._watching = False
         hook.undo.add("regions", self._put_back)
 
@@ -49,7 +49,7 @@ class Regions:
             placed = guard("regions", place, value, self, name, value)
             original(self, name, placed)
             if placed is not value and not here[0]:  # the session ended in between
-                guard("regions", withdraw, None, self, name, placed, value)
+                guard("regions' end", withdraw, None, self, name, placed, value)
 
         self._hook.skip(install_global_unsafe)
         graph_class.install_global_unsafe = install_global_unsafe
@@ -65,7 +65,11 @@ class Regions:
                     value = scope.get(name)
                     if callable(value) and id(value) not in self._placed:
                         belongs.update((made, compile_id) for made in autograd_functions(value))
-                        scope[name] = self._wrap(scope, name, value, compile_id, code, True)
+                        wrapper = self._wrap(scope, name, value, compile_id, code, True)
+                        # Dynamo drops the global with the entry's code, which `entries` keeps alive; but the name is in the
+                        # user's module, and other threads have run meanwhile
+                        if scope.get(name) is value:
+                            scope[name] = wrapper
         self.find_backwards(True, belongs)
 
     # ---------------------------------------------------------------- forward regions and resume functions
@@ -120,14 +124,19 @@ class Regions:
         if base is None:
             return
         for made in base.__subclasses__():
-            if not is_autograd_function(made) or made in self._known_backwards or "backward" not in vars(made):
+            if not is_autograd_function(made) or "backward" not in vars(made) or not self._is_new(made):
                 continue
-            self._known_backwards.add(made)
             original = vars(made)["backward"]
             if not isinstance(original, staticmethod):
                 self._hook.instrument("backward regions", "this torch makes its backward in another way")
                 continue
             self._time_backward(made, original, belongs.get(made) or _saved_compile_id(made), before_attach)
+
+    def _is_new(self, made):
+        """Whether this is the first to ask about the class: two threads can look at once."""
+        key = id(made)
+        reference = weakref.ref(made, lambda _: self._backwards.pop(key, None))
+        return self._backwards.setdefault(key, reference) is reference
 
     def _time_backward(self, made, original, compile_id, before_attach):
         number = self._hook.next_number()
@@ -141,6 +150,8 @@ class Regions:
         # nothing here may hold the class: the job drops its graphs, and ours must not keep them
         key = id(made)
         self._placed[key] = (weakref.ref(made, lambda _: self._placed.pop(key, None)), None, name)
+        if not self._hook.here[0]:  # the session ended in between: `_put_back` may have missed it
+            _put_back_backward(made)
 
     # ---------------------------------------------------------------- undoing
 
@@ -156,6 +167,7 @@ class Regions:
                 scope[name] = placed.__wrapped__
                 ok = scope[name] is placed.__wrapped__ and ok
         self._placed.clear()
+        self._backwards.clear()
         return ok
 
 

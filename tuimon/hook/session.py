@@ -4,17 +4,18 @@ Everything here runs on the hook's own thread, but for what the instruments put 
 the optimizer's hooks). The promises: no exception of ours reaches the job, nothing of ours blocks it, nothing of ours stays.
 """
 
-import atexit
 import contextlib
 import os
 import select
 import sys
 import threading
 import time
+import weakref
+from _thread import allocate_lock
 
-from . import facts, history, timers, wire
+from . import facts, history, offers, timers, wire
 from .compile_log import CompileLog
-from .line import Line
+from .line import Life, Line
 from .outbox import Outbox
 from .regions import Regions
 from .steps import Steps
@@ -23,6 +24,7 @@ from .undo import Undo
 TICK_MS = 100  # how often the queue is emptied
 STATUS_S = 1.0
 GOODBYE_S = 0.5  # at most so long is spent on sending what is left when the session or the job ends
+GATE_S = 2.0  # at most so long the hook's thread waits for a thread of the job that is putting something in
 
 
 class Session:
@@ -30,19 +32,22 @@ class Session:
 
     def __init__(self, sock, hello, options):
         self._sock = Line(sock)
+        self._hello = hello or {}
+        self._life = Life(self._hello.get("life"))
         self._options = options or {}
         self._over = threading.Event()
         self._reason = "detached"
         self._numbers = iter(range(1, 2**32))
         self._cost_ns = 0.0
         self._told = None
+        self._offered = None
         self.here = [True]
         self._pid = os.getpid()
         self.outbox = Outbox(self._sock)
         self.undo = Undo()
         self.instruments = {}
         self._skip_code = None
-        self._to_skip = []
+        self._gate = allocate_lock()  # held by whoever puts something in, and to end that
         self._regions = Regions(self)
         self._steps = Steps(self)
         self._log = CompileLog(self)
@@ -67,11 +72,8 @@ class Session:
         self.instruments[name] = state
 
     def skip(self, function):
-        """Make Dynamo run this function as it is, without looking into it (now, or as soon as torch is there)."""
-        if self._skip_code is not None:
-            self._skip_code(function.__code__)
-        else:
-            self._to_skip.append(function.__code__)
+        """Make Dynamo run this function as it is, without looking into it. For where `can_skip` holds."""
+        self._skip_code(function.__code__)
 
     def next_number(self):
         """A fresh instrument number."""
@@ -118,12 +120,22 @@ class Session:
     def _install(self):
         self._sock.settimeout(0.0)
         self._cost_ns = timers.cost_of_a_call(Outbox)
-        self.outbox.put({"k": "ack", "t": time.monotonic_ns(), "proto": wire.PROTOCOL})
+        self._offered = self.guarded("offers", offers.gather, None)
+        self.outbox.put(
+            {
+                "k": "ack",
+                "t": time.monotonic_ns(),
+                "proto": wire.PROTOCOL,
+                "digest": self._hello.get("digest"),
+                "offers": self._offered,
+            }
+        )
         self._tell_facts()
-        atexit.register(self._job_ends)
-        self.undo.add("atexit", lambda: atexit.unregister(self._job_ends))
+        # runs at exit too, but leaves no place behind in atexit's list when it is taken away, as unregistering there does
+        farewell = weakref.finalize(self, self._job_ends)
+        self.undo.add("atexit", lambda: (farewell.detach(), not farewell.alive)[1])
         self._log.watch()
-        self.torch_is_there()
+        self.torch_is_there(GATE_S)
         if self._skip_code is None:
             self._await_torch()
         if hasattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes"):
@@ -131,16 +143,28 @@ class Session:
         with contextlib.suppress(OSError):
             self.outbox.flush()  # a job that kills itself at once has said at least that it was attached to
 
-    def torch_is_there(self):
-        """Take what torch offers, if the job has imported it by now. Cheap when it has not, or when it is done."""
+    def torch_is_there(self, patience=0.0):
+        """Take what torch offers, if the job has imported it by now. Cheap when it has not, or when it is done.
+
+        A thread of the job never waits here: whoever is in it already does it all, or the next look will. A fork copies the
+        gate as it is; the child has no hook (`here`), and no use for it.
+        """
+        if not self.here[0] or not self._gate.acquire(patience > 0, patience or -1):
+            return
+        try:
+            if self.here[0]:  # the session may have ended meanwhile
+                self._take_torch()
+        finally:
+            self._gate.release()
+
+    def _take_torch(self):
         if self._skip_code is None:
             skip_code = facts.code_skipper()
             if skip_code is None:
                 return
-            self._skip_code = skip_code
-            for code in _codes_of_the_hook() + self._to_skip:
+            for code in _codes_of_the_hook():
                 skip_code(code)
-            self._to_skip = []
+            self._skip_code = skip_code
         self.guarded("steps", self._steps.watch, None)
         self.guarded("regions", self._watch_if_loaded, None)
 
@@ -166,7 +190,8 @@ class Session:
     def _install_late(self):
         entries = history.cache_entries(self)
         history.send(self, entries)
-        self.guarded("regions", self._regions.place_existing, None, entries)
+        if self.can_skip:
+            self.guarded("regions", self._regions.place_existing, None, entries)
         history.send_breaks(self)
         self.instruments.setdefault("history", "on")
 
@@ -185,10 +210,14 @@ class Session:
         decoder = wire.Decoder()
         poll = select.poll()  # not select(): a job can have more than 1,024 files open
         poll.register(self._sock, select.POLLIN)
+        self._life.watch(poll)
         next_status = 0.0
         while True:
             ready = poll.poll(TICK_MS)
-            if ready:
+            if self._life.is_over(poll, ready):
+                self._reason = "tuimon has gone"
+                return
+            if any(number == self._sock.fileno() for number, _ in ready):
                 try:
                     data = self._sock.recv(65536)
                 except (BlockingIOError, InterruptedError):
@@ -206,10 +235,18 @@ class Session:
                 self._tell_status()
             self.outbox.flush()
 
+    def leave(self, reason):
+        """Take the hook out, and say goodbye. For whoever cannot have it served."""
+        self._reason = reason
+        self._leave()
+
     def _leave(self):
-        self.here[0] = (
-            False  # whatever of ours is still being called, or has been wrapped by somebody else, is silent from now on
-        )
+        # whoever is putting something in finishes first, and nobody begins after that. One that does not finish in time (a
+        # thread that was frozen in it) finds `Undo` at its end, which puts back at once what comes late
+        entered = self._gate.acquire(timeout=GATE_S)
+        self.here[0] = False  # what of ours is still being called, or has been wrapped by somebody else, is silent from now on
+        if entered:
+            self._gate.release()
         left = self.undo.run()
         try:
             self._tell_status()
@@ -237,6 +274,10 @@ class Session:
         if now != self._told:
             self._told = now
             self.outbox.put({"k": "facts", "t": time.monotonic_ns(), "wall": time.time(), **now})
+        now = self.guarded("offers", offers.gather, self._offered)
+        if now != self._offered:
+            self._offered = now
+            self.outbox.put({"k": "offers", "t": time.monotonic_ns(), "offers": now})
 
     def _tell_status(self):
         outbox = self.outbox
@@ -284,10 +325,12 @@ def _codes_of_the_hook():
     """Every code object of the hook's modules, nested ones included."""
     package = __name__.rpartition(".")[0]
     found = []
-    for name, module in list(sys.modules.items()):
+    # a copy of the names alone: copying the pairs makes objects, which can start a collection, in which other threads run and
+    # import things
+    for name in list(sys.modules):
         if name == package or name.startswith(package + "."):
-            for value in list(vars(module).values()):
-                holders = vars(value).values() if isinstance(value, type) else (value,)
+            for value in list(vars(sys.modules[name]).values()):
+                holders = list(vars(value).values()) if isinstance(value, type) else (value,)
                 for holder in holders:
                     function = getattr(holder, "__func__", None) or getattr(holder, "fget", None) or holder
                     code = getattr(function, "__code__", None)

@@ -4,16 +4,24 @@ Each instrument adds one entry per thing it changed: how to put it back and how 
 order; one that fails does not keep the others from running, and is named.
 """
 
+import contextlib
+
 
 class Undo:
     """A list of (name, put_back); `put_back()` raises or gives False where it did not succeed."""
 
     def __init__(self):
         self._entries = []
+        self._over = False
 
     def add(self, name, put_back):
-        """Remember one thing that was changed."""
-        self._entries.append((name, put_back))
+        """Remember one thing that was changed; what comes after `run` has begun is put back by it, or at once."""
+        entry = (name, put_back)
+        self._entries.append(entry)
+        if self._over:
+            with contextlib.suppress(ValueError):  # `run` has come by
+                self._entries.remove(entry)
+                _done(put_back)
 
     def attribute(self, owner, name, ours, original):
         """Remember that `owner.name` was `original` (None: it had none of its own) and is now `ours`.
@@ -34,12 +42,21 @@ class Undo:
 
     def run(self):
         """Put everything back; gives the names of what could not be."""
+        self._over = True
         left = []
-        while self._entries:
-            name, put_back = self._entries.pop()
+        while True:
             try:
-                if put_back() is False:
-                    left.append(name)
-            except Exception as error:  # noqa: BLE001 - the rest must still be put back
-                left.append(f"{name} ({error!r})")
-        return left
+                name, put_back = self._entries.pop()
+            except IndexError:
+                return left
+            fault = _done(put_back)
+            if fault is not None:
+                left.append(name + fault)
+
+
+def _done(put_back):
+    """None where it has been put back; otherwise what is to be said after its name."""
+    try:
+        return "" if put_back() is False else None
+    except Exception as error:  # noqa: BLE001 - the rest must still be put back
+        return f" ({error!r})"

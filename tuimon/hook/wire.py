@@ -10,18 +10,22 @@ only), and tuimon's own process imports it to decode.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
+"""Of the handshake and the frames. Both ends name theirs in their first frame, and a difference is refused by name."""
+
 JSON_FRAME = 1
 SAMPLES_FRAME = 2
 
 HEADER = struct.Struct("<BI")
 MAX_BODY = 64 * 1024 * 1024  # a longer length is corruption, not data: nothing we send comes near
+MAX_PARTS = 500_000  # commas in a JSON body: each stands for an object that takes some 100 bytes once it is read
 
 # instrument u32, thread's ident u64, flags u32, begin u64, end u64; times in ns of CLOCK_MONOTONIC
 SAMPLE = struct.Struct("<IQIQQ")
@@ -50,11 +54,21 @@ def samples_frame(samples: Sequence[tuple[int, int, int, int, int]]) -> bytes:
     return HEADER.pack(SAMPLES_FRAME, len(body)) + body
 
 
-class Decoder:
-    """Cuts a stream of bytes into frames, however the bytes are split on the way."""
+def proof(token: str, what: bytes) -> str:
+    """That the token is known, without telling it; for these bytes. The bootstrap has the same on its side."""
+    key = token.encode()
+    return hashlib.sha256(key + hashlib.sha256(key + what).digest()).hexdigest()
 
-    def __init__(self) -> None:
+
+class Decoder:
+    """Cuts a stream of bytes into frames, however the bytes are split on the way.
+
+    It never holds more than one frame of `limit` bytes and what was fed last.
+    """
+
+    def __init__(self, limit: int = MAX_BODY) -> None:
         self._held = bytearray()
+        self._limit = limit
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
         """Take bytes; give the frames completed by them as a list of (kind, bytes).
@@ -68,7 +82,7 @@ class Decoder:
             kind, length = HEADER.unpack_from(self._held, at)
             if kind not in (JSON_FRAME, SAMPLES_FRAME):
                 raise WireError(f"unknown frame kind {kind}")
-            if length > MAX_BODY or (kind == SAMPLES_FRAME and length % SAMPLE.size):
+            if length > self._limit or (kind == SAMPLES_FRAME and length % SAMPLE.size):
                 raise WireError(f"impossible frame length {length} for kind {kind}")
             end = at + HEADER.size + length
             if len(self._held) < end:
@@ -86,10 +100,12 @@ class Decoder:
 
 
 def read_json(body: bytes) -> dict[str, Any]:
-    """The dict in a JSON frame's body. Raises WireError if it is not one."""
+    """The dict in a JSON frame's body. Raises WireError if it is not one, or would take far more memory than its bytes do."""
+    if body.count(b",") > MAX_PARTS:
+        raise WireError("a JSON message of too many parts")
     try:
         message = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WireError(f"not JSON: {error}") from None
     if not isinstance(message, dict):
         raise WireError("not a JSON object")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 RAISED = 1
 DEEPEST = 64
 """Crossings of one boundary that can be under way on one thread (recursion); older ones have left by an exception."""
+
+MOST_INSTRUMENTS = 10_000
+MOST_THREADS = 1_000
+"""Instruments, and threads that run something compiled, that are kept; a healthy job has a hundredth of it."""
 
 _IN_TORCH_OPTIM = f"{os.sep}torch{os.sep}optim{os.sep}"
 
@@ -56,6 +61,7 @@ class CallFold:
         self._instruments: dict[int, _Instrument] = {}
         self._of_entry: dict[Entry, list[_Instrument]] = {}
         self._threads: dict[int, _Thread] = {}
+        self._graphs: Counter[str] = Counter()
         self._steps = StepFold(model)
         self.handlers: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.InstrumentAdded: self._added,
@@ -67,6 +73,10 @@ class CallFold:
         self._model.name_thread(event.name, event.thread)
 
     def _added(self, event: ev.InstrumentAdded) -> None:
+        if event.instrument not in self._instruments and not self._model.room(
+            "regions and other timed calls", self._instruments, MOST_INSTRUMENTS
+        ):
+            return
         generation = self._model.generations.current
         entry = (generation, event.compile_id) if event.compile_id is not None else None
         instrument = _Instrument(event.role, entry)
@@ -98,11 +108,10 @@ class CallFold:
 
     def _region(self, event: ev.InstrumentAdded, generation: int) -> Region:
         compile_id = event.compile_id or event.name
-        key = base = f"{generation}:{compile_id}:{event.role}"
-        number = 1
-        while key in self._model.regions:
-            number += 1
-            key = f"{base}#{number}"
+        key = f"{generation}:{compile_id}:{event.role}"
+        self._graphs[key] += 1
+        if self._graphs[key] > 1:
+            key = f"{key}#{self._graphs[key]}"
         frame = frame_key(generation, event.compile_id) if event.compile_id else None
         known = self._model.frames.get(frame) if frame else None
         region = Region(
@@ -129,7 +138,9 @@ class CallFold:
                 continue
             thread = self._threads.get(thread_number)
             if thread is None:
-                thread = self._threads[thread_number] = _Thread()
+                thread = self._thread(thread_number)
+                if thread is None:
+                    continue
             if instrument.region is not None:
                 self._call(instrument, instrument.region, thread, thread_number, flags, begin_ns, end_ns)
                 regions = True
@@ -145,6 +156,18 @@ class CallFold:
         for section, happened in (("regions", regions), ("boundaries", boundaries), ("steps", steps)):
             if happened:
                 self._model.changed(section)
+
+    def _thread(self, number: int) -> _Thread | None:
+        """A thread that is seen for the first time; None where there is no room for it."""
+        if len(self._threads) >= MOST_THREADS:
+            # one that is within no boundary has nothing that would be missed
+            idle = next((at for at, thread in self._threads.items() if not any(thread.open_at.values())), None)
+            if idle is not None:
+                del self._threads[idle]
+        if not self._model.room("threads", self._threads, MOST_THREADS):
+            return None
+        thread = self._threads[number] = _Thread()
+        return thread
 
     def _call(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuimon import events as ev
 from tuimon.model.identity import entry_number, frame_id, frame_key, is_library, plain_function, user_line
@@ -14,7 +14,20 @@ from tuimon.model.parts import Boundary, Compilation, Frame, FrameKey, Recompile
 if TYPE_CHECKING:
     from tuimon.model.model import Model
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 KEPT_COMPILATIONS = 4000
+MOST_IDS = 20_000
+"""Compile ids, frames and boundaries that are kept; a healthy job has a hundredth of it."""
+MOST_NAMES = 10_000
+"""Names of threads that are kept."""
+MOST_COMPILING = 1_000
+"""Threads that have compiled something."""
+MOST_ENTRIES = 1_000
+"""Cache entries of one frame that are kept; torch's own limit is 8, and 256 over all."""
+MOST_PHASES = 64
+"""Phases of one compilation that can be open, each within the one before."""
 INTERVALS = 256
 """Finished compilations per thread that are still looked at when a call or a boundary is checked for compile time."""
 
@@ -30,8 +43,9 @@ class CompilerFold:
         self._latest_end_ns = 0
         self._began: dict[tuple[int, str, str], int] = {}
         self._boundary_of: dict[tuple[int, str], Boundary] = {}
-        self._counted_breaks: set[tuple[int, str]] = set()
-        self.thread_number: dict[str, int] = {}
+        self._counted_breaks: dict[tuple[int, str], None] = {}
+        self._past_breaks = 0
+        self._thread_number: dict[str, int] = {}
         self.handlers: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.CompileStarted: self._started,
             ev.PhaseBegan: self._phase_began,
@@ -52,7 +66,7 @@ class CompilerFold:
         if thread is None:
             spans = [span for intervals in self._intervals.values() for span in intervals]
         else:
-            names = [name for name, number in self.thread_number.items() if number == thread]
+            names = [name for name, number in self._thread_number.items() if number == thread]
             spans = [span for name in names for span in self._intervals.get(name, ())]
         total = 0
         reached = begin_ns
@@ -62,6 +76,17 @@ class CompilerFold:
                 total += high - low
                 reached = high
         return total
+
+    def name_thread(self, name: str, number: int) -> None:
+        """Tie a thread's name to its number."""
+        names = self._thread_number
+        if name not in names and len(names) >= MOST_NAMES:
+            # pools give every thread a new name: those that never compiled anything are not asked for
+            idle = next((one for one in names if one not in self._intervals), None)
+            if idle is not None:
+                del names[idle]
+        if name in names or self._model.room("names of threads", names, MOST_NAMES):
+            names[name] = number
 
     def began(self, generation: int, compile_id: str, direction: str) -> int | None:
         """When the compilation under this id began, None if it was not seen."""
@@ -76,7 +101,7 @@ class CompilerFold:
         key = frame_key(generation, compile_id)
         boundary = self._boundary(key, instrument.file, instrument.line, plain_function(instrument.function))
         boundary.before_attach = True
-        self._boundary_of[(generation, compile_id)] = boundary
+        _keep(self._boundary_of, (generation, compile_id), boundary)
         return boundary
 
     def frame(self, generation: int, compile_id: str) -> Frame | None:
@@ -87,6 +112,8 @@ class CompilerFold:
         key = f"{generation}:{number}"
         frame = self._model.frames.get(key)
         if frame is None:
+            if not self._model.room("frames", self._model.frames, MOST_IDS):
+                return None
             frame = Frame(key, number, generation, limit=self._model.target.recompile_limit)
             self._model.frames[key] = frame
         elif frame.limit is None:
@@ -104,11 +131,11 @@ class CompilerFold:
         frame = self.frame(generation, event.compile_id)
         if frame is not None and event.direction == "forward":
             self._name_frame(frame, event.function, event.file, event.line, event.stack)
-        self._began.setdefault((generation, event.compile_id, event.direction), event.t_ns)
+        self._note_began((generation, event.compile_id, event.direction), event.t_ns)
         running = model.running.get(event.thread)
         if running is not None and running.compile_id == event.compile_id and running.direction == event.direction:
             running.attempt = event.attempt
-        else:
+        elif running is not None or model.room("threads that compile", model.running, MOST_COMPILING):
             model.running[event.thread] = Running(
                 compile_id=event.compile_id,
                 direction=event.direction,
@@ -121,6 +148,10 @@ class CompilerFold:
             )
         model.changed("now", "frames")
 
+    def _note_began(self, identity: tuple[int, str, str], t_ns: int) -> None:
+        if identity not in self._began:
+            _keep(self._began, identity, t_ns)
+
     @staticmethod
     def _name_frame(frame: Frame, function: str, file: str, line: int, stack: tuple[tuple[str, int, str], ...]) -> None:
         if frame.file == "":
@@ -132,7 +163,7 @@ class CompilerFold:
 
     def _phase_began(self, event: ev.PhaseBegan) -> None:
         running = self._model.running.get(event.thread)
-        if running is not None and running.compile_id == event.compile_id:
+        if running is not None and running.compile_id == event.compile_id and len(running.phases) < MOST_PHASES:
             running.phases.append((event.phase, event.t_ns))
             self._model.changed("now")
 
@@ -155,10 +186,12 @@ class CompilerFold:
             key = frame_key(generation, event.compile_id)
             boundary = self._boundary(key, event.file, event.line, event.function)
             if not event.skipped_frame:
-                self._boundary_of[(generation, event.compile_id)] = boundary
-        counted = (generation, event.compile_id or f"past {len(self._counted_breaks)}")
+                _keep(self._boundary_of, (generation, event.compile_id), boundary)
+        if event.compile_id is None:
+            self._past_breaks += 1
+        counted = (generation, event.compile_id or f"past {self._past_breaks}")
         if counted not in self._counted_breaks:
-            self._counted_breaks.add(counted)
+            _keep(self._counted_breaks, counted, None)
             boundary.breaks += 1
         boundary.function = event.function or boundary.function
         boundary.reason, boundary.kind, boundary.gb_id = event.reason, event.kind, event.gb_id
@@ -197,15 +230,19 @@ class CompilerFold:
         if boundary is None:
             frame = self._model.frames.get(key) if key else None
             boundary = Boundary(name, key, function or (frame.function if frame else ""), file, line, file, line)
-            self._model.boundaries[name] = boundary
+            if self._model.room("boundaries", self._model.boundaries, MOST_IDS):
+                self._model.boundaries[name] = boundary
         return boundary
 
     def _guards_failed(self, event: ev.GuardsFailed) -> None:
-        self._pending_guards[(self._model.generations.current, event.compile_id)] = event.failed
+        _keep(self._pending_guards, (self._model.generations.current, event.compile_id), event.failed, KEPT_COMPILATIONS)
 
     def _cache_looked(self, event: ev.CacheLooked) -> None:
         if event.compile_id is not None:
-            self._caches.setdefault((self._model.generations.current, event.compile_id), {})[event.cache] = event.result
+            identity = (self._model.generations.current, event.compile_id)
+            if identity not in self._caches:
+                _keep(self._caches, identity, {})
+            self._caches[identity][event.cache] = event.result
 
     def _finished(self, event: ev.CompileFinished) -> None:
         model = self._model
@@ -246,9 +283,10 @@ class CompilerFold:
         model.compilations.append(compilation)
         if len(model.compilations) > KEPT_COMPILATIONS:
             del model.compilations[0]
-        self._began.setdefault((generation, event.compile_id, event.direction), event.began_ns)
-        intervals = self._intervals.setdefault(event.thread, deque(maxlen=INTERVALS))
-        intervals.append((event.began_ns, event.t_ns))
+        self._note_began((generation, event.compile_id, event.direction), event.began_ns)
+        if event.thread in self._intervals or model.room("threads that compile", self._intervals, MOST_COMPILING):
+            intervals = self._intervals.setdefault(event.thread, deque(maxlen=INTERVALS))
+            intervals.append((event.began_ns, event.t_ns))
         self._latest_end_ns = max(self._latest_end_ns, event.t_ns)
         running = model.running.get(event.thread)
         if running is not None and running.compile_id == event.compile_id:
@@ -256,19 +294,26 @@ class CompilerFold:
         if frame is not None and event.direction == "forward":
             self._enter_cache(frame, compilation, guards)
         if not event.before_attach:
-            self._tell(compilation)
+            self._tell(compilation, guards)
         model.changed("compiles", "frames", "now")
 
     def _enter_cache(self, frame: Frame, compilation: Compilation, guards: tuple[tuple[str, str], ...]) -> None:
         if compilation.refused:
             frame.refused_compile_id = compilation.compile_id
-        elif compilation.failed is None and compilation.compile_id not in frame.entries:
+        elif (
+            compilation.failed is None
+            and compilation.compile_id not in frame.entries
+            and self._model.room("cache entries of a frame", frame.entries, MOST_ENTRIES)
+        ):
             frame.entries.append(compilation.compile_id)
+        recompiles = self._model.recompiles
         if compilation.why in ("recompile", "refused"):
-            self._model.recompiles.append(Recompile(compilation, guards))
+            if not self._model.room("recompiles", recompiles, KEPT_COMPILATIONS):
+                del recompiles[0]
+            recompiles.append(Recompile(compilation, guards))
             self._model.changed("recompiles")
 
-    def _tell(self, compilation: Compilation) -> None:
+    def _tell(self, compilation: Compilation, guards: tuple[tuple[str, str], ...]) -> None:
         what = f"{compilation.function} [{compilation.compile_id}]"
         took = "" if compilation.total_s is None else f" in {compilation.total_s:.2f} s"
         if compilation.refused:
@@ -276,7 +321,7 @@ class CompilerFold:
         elif compilation.failed is not None:
             self._model.say(compilation.ended_ns, "compile", f"{what} not compiled: {compilation.failed}")
         elif compilation.why == "recompile":
-            reason = self._model.recompiles[-1].guard
+            reason = Recompile(compilation, guards).guard
             self._model.say(compilation.ended_ns, "recompile", f"{what} recompiled{took}: {reason}")
         else:
             self._model.say(compilation.ended_ns, "compile", f"{what} {compilation.direction} compiled{took}")
@@ -290,9 +335,16 @@ class CompilerFold:
             if frame.file == "":
                 frame.function, frame.file, frame.line = event.function, event.file, event.line
             frame.before_attach = event.before_attach
-            if compile_id not in frame.entries:
+            if compile_id not in frame.entries and self._model.room("cache entries of a frame", frame.entries, MOST_ENTRIES):
                 frame.entries.append(compile_id)
         self._model.changed("frames")
+
+
+def _keep(held: dict[K, V], key: K, value: V, most: int = MOST_IDS) -> None:
+    """Note something, and let go of what was noted first where there is too much: what is that old has been used."""
+    if key not in held and len(held) >= most:
+        del held[next(iter(held))]
+    held[key] = value
 
 
 def _why(event: ev.CompileFinished, guards_failed: bool) -> str:

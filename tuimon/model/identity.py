@@ -11,6 +11,9 @@ import re
 
 from tuimon.model.parts import FrameKey
 
+MOST_IDS = 100_000
+"""Ids of one generation that are remembered. In a job with more of them a reset may go unnoticed."""
+
 
 class Generations:
     """Counts the resets of Dynamo from the ids that come by.
@@ -27,12 +30,13 @@ class Generations:
         if compile_id in self._given:
             self.current += 1
             self._given.clear()
-        self._given.add(compile_id)
+        self.note(compile_id)
         return self.current
 
     def note(self, compile_id: str) -> None:
         """This id is in use in the current generation (seen in Dynamo's tables at attach)."""
-        self._given.add(compile_id)
+        if len(self._given) < MOST_IDS:
+            self._given.add(compile_id)
 
 
 def frame_id(compile_id: str) -> int | None:

@@ -7,7 +7,7 @@ whose number has not changed has not changed.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from typing import Any
 
 from tuimon import events as ev
@@ -35,6 +35,10 @@ LOG_LINES = 2000
 HISTORY = 512
 """Readings kept for a sparkline."""
 
+MOST_GPUS = 256
+MOST_GAPS = 256
+"""Things not available, by name, that are kept."""
+
 
 class Model:
     """Everything that is known about one target."""
@@ -60,10 +64,13 @@ class Model:
         self.versions: Counter[str] = Counter()
         """Section name -> a number that grows with each change: "target", "now", "steps", "regions", "boundaries",
         "recompiles", "compiles", "frames", "coverage", "gpu", "host", "log"."""
+        self.overflow: Counter[str] = Counter()
+        """What there was no room for, by name; `Coverage.not_available` says the same in words."""
         self.generations = Generations()
         self._compiler = CompilerFold(self)
         self._calls = CallFold(self)
         self._handlers: dict[type[ev.Event], Callable[[Any], None]] = {
+            ev.Attaching: self._attaching,
             ev.TargetSeen: self._target_seen,
             ev.TargetEnded: self._target_ended,
             ev.HookStatus: self._hook_status,
@@ -98,6 +105,15 @@ class Model:
         self.logged += 1
         self.versions["log"] += 1
 
+    def room(self, what: str, held: Sized, most: int) -> bool:
+        """Whether one more of these fits. Where it does not, that is counted and said: a model is bounded; for the folds."""
+        if len(held) < most:
+            return True
+        self.overflow[what] += 1
+        self.coverage.not_available[f"more {what}"] = f"{most} are kept; {self.overflow[what]} more were left out"
+        self.changed("coverage")
+        return False
+
     @property
     def wall_offset_s(self) -> float | None:
         """What to add to a monotonic time in seconds to get Unix time; None before the target is known."""
@@ -123,12 +139,22 @@ class Model:
 
     def name_thread(self, name: str, number: int) -> None:
         """Tie a thread's name in compile events to its number in samples; for the folds."""
-        self._compiler.thread_number[name] = number
+        self._compiler.name_thread(name, number)
 
     # ------------------------------------------------------------------------------------------ target
 
+    def _attaching(self, event: ev.Attaching) -> None:
+        target = self.target
+        if target.attached_ns is not None or target.ended is not None:
+            return
+        target.attaching, target.attaching_since_s, target.attaching_ns = event.sentence, event.since_s, event.t_ns
+        self.changed("target")
+
     def _target_seen(self, event: ev.TargetSeen) -> None:
         target = self.target
+        if target.attaching is not None:
+            target.attaching = None
+            self.now_ns = event.t_ns  # what was said before is on the clock of tuimon's own host
         if target.attached_ns is None:
             target.attached_ns = event.t_ns
             target.attached_wall_s = event.wall_s
@@ -144,6 +170,7 @@ class Model:
         if self.target.ended is not None and not (self.target.status is None and event.status is not None):
             return
         self.target.ended, self.target.ended_detail = event.how, event.detail
+        self.target.attaching = None
         self.target.ended_ns, self.target.status = event.t_ns, event.status
         self.running.clear()
         self.say(event.t_ns, "target", event.detail)
@@ -156,7 +183,9 @@ class Model:
         self.changed("coverage")
 
     def _not_available(self, event: ev.NotAvailable) -> None:
-        self.coverage.not_available[event.what] = event.why
+        gaps = self.coverage.not_available
+        if event.what in gaps or self.room("things that are not available", gaps, MOST_GAPS):
+            gaps[event.what] = event.why
         self.changed("coverage")
 
     def _line(self, event: ev.Line) -> None:
@@ -171,7 +200,10 @@ class Model:
     # ------------------------------------------------------------------------------------------ surroundings
 
     def _gpu_sampled(self, event: ev.GpuSampled) -> None:
-        self.surroundings.gpus[event.index] = event
+        gpus = self.surroundings.gpus
+        if event.index not in gpus and not self.room("GPUs", gpus, MOST_GPUS):
+            return
+        gpus[event.index] = event
         history = self.surroundings.gpu_history.setdefault(event.index, deque(maxlen=HISTORY))
         history.append(event.utilization)
         self.surroundings.gpu_why_not = None

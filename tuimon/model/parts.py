@@ -218,10 +218,15 @@ class Target:
     world_size: int | None = None
     recompile_limit: int | None = None
     options: tuple[tuple[str, str], ...] = ()
+    attaching: str | None = None
+    """While tuimon attaches: what happens, or what it waits for. None before and after."""
+    attaching_since_s: float | None = None
+    """How long that had been waited for when it was said, at `attaching_ns`."""
+    attaching_ns: int = 0
     attached_ns: int | None = None
     attached_wall_s: float | None = None
     ended: str | None = None
-    """"exited", "lost" or "detached" once it is over."""
+    """"exited", "lost", "detached" or "refused" once it is over."""
     ended_detail: str = ""
     ended_ns: int | None = None
     status: int | None = None

@@ -6,23 +6,30 @@ Times are seconds as floats, `at` and `attached_at` are Unix times. What is not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tuimon.model import Model
 from tuimon.model.statistics import RULE, WINDOW
 from tuimon.report import compiler, runtime, surroundings
+from tuimon.report import ranks as ranks_part
 from tuimon.report.found import findings
 from tuimon.report.gaps import Gaps
+from tuimon.report.ranks import Watched
 from tuimon.roofline.ceilings import Ceiling
 
 SCHEMA = "tuimon.report/1"
 
 
-def build(model: Model, *, ceiling: Ceiling | None = None) -> dict[str, Any]:
-    """All that `model` knows at this moment. `ceiling` is the one that a person chose for the roofline, if any."""
+def build(model: Model, *, ceiling: Ceiling | None = None, ranks: Sequence[Watched] = ()) -> dict[str, Any]:
+    """All that `model` knows at this moment. `ceiling` is the one that a person chose for the roofline, if any.
+
+    `ranks`: all the processes that were watched, where they were several; `model` is one of theirs.
+    """
     gaps = Gaps(model.coverage.not_available)
     gaps.add("slow_steps", "slow steps are not explained in this version")
-    gaps.add("ranks", "one process was watched: ranks cannot be compared")
+    if not ranks:
+        gaps.add("ranks", "one process was watched: ranks cannot be compared")
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "target": _target(model, gaps),
@@ -36,7 +43,7 @@ def build(model: Model, *, ceiling: Ceiling | None = None) -> dict[str, Any]:
         "compiles": compiler.compiles(model, gaps),
         "steps": runtime.steps(model, gaps),
         "slow_steps": None,
-        "ranks": None,
+        "ranks": ranks_part.rows(ranks, gaps) if ranks else None,
         "gpu": surroundings.gpu(model, gaps),
         "host": surroundings.host(model, gaps),
         "roofline": surroundings.roofline(model, ceiling, gaps),

@@ -7,6 +7,7 @@ from typing import Any
 
 from tuimon.draw.text import clean
 from tuimon.report import phrases
+from tuimon.report.ranks import named
 
 MOST = 20
 
@@ -20,6 +21,7 @@ def markdown(report: dict[str, Any]) -> str:
     lines = [f"# tuimon report: {plain(report['target']['command']) or 'unknown command'}", ""]
     lines += [f"- {plain(line)}" for line in phrases.target_lines(report["target"])]
     lines += [f"- rule: {plain(report['aggregation']['rule'])}", f"- {plain(phrases.step_line(report['steps']))}"]
+    lines += _ranks(report["ranks"] or [])
     lines += ["", "## Look at first", "", *_findings(report["findings"])]
     lines += ["", "## Graph breaks and the boundaries they leave", "", *_boundaries(report["boundaries"])]
     lines += ["", "## Recompiles", "", *_recompiles(report["recompiles"], limits)]
@@ -50,6 +52,19 @@ def _row(*cells: object) -> str:
 def _table(titles: tuple[str, ...], rows: list[str], number: int) -> list[str]:
     head = [_row(*titles), f"|{' --- |' * len(titles)}"]
     return head + rows + ([f"\nand {number - MOST} more: the JSON form has them all"] if number > MOST else [])
+
+
+def _ranks(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    hosts = any(row["host"] for row in rows)
+    heading, word, rows = named(rows)
+    titles = (word, *phrases.RANK_TITLES[1:], *(["host"] if hosts else []))
+    table = [[*phrases.rank_cells(row), "-"][: len(titles)] for row in rows]
+    lines = ["", f"## {heading}", "", "The rest of this report is about the first one.", ""]
+    lines += [_row(*titles), f"|{' --- |' * len(titles)}", *(_row(*row) for row in table)]
+    whys = phrases.rank_whys(rows)
+    return lines + (["", *(f"- {plain(why)}" for why in whys)] if whys else [])
 
 
 def _findings(findings: list[dict[str, Any]]) -> list[str]:

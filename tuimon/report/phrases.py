@@ -105,7 +105,7 @@ def recompile_title(recompile: Facts, limits: dict[str, Facts]) -> str:
     if frame is not None and frame["limit"] is not None:
         used = f", {frame['entries']} of {frame['limit']} entries used"
     refused = "REFUSED by the recompile limit: " if recompile["refused"] else ""
-    name = f"{shown(recompile)} [{recompile['compile_id']}]"
+    name = f"{shown(recompile)} [{clean(recompile['compile_id'])}]"
     return f"{refused}{name}  {place(recompile['file'], recompile['line'])}{used}"
 
 
@@ -142,7 +142,7 @@ def region_title(region: Facts) -> str:
     again = f" after reset {region['generation']}" if region["generation"] else ""
     backend = f", {clean(region['backend'])}" if region["backend"] else ""
     name = f"{shown(region)} {place(region['file'], region['line'])}"
-    return f"{name} [{region['compile_id']}{again}] {region['direction']}{backend}"
+    return f"{name} [{clean(region['compile_id'])}{again}] {region['direction']}{backend}"
 
 
 def region_facts(region: Facts) -> list[str]:
@@ -207,3 +207,22 @@ def gpu_line(gpu: Facts) -> str:
         facts.append(f"{three(power['last'])} W")
     facts += [clean(reason) for reason in gpu["throttle"]]
     return ", ".join(facts)
+
+
+RANK_TITLES = ("rank", "state", "pid", "steps", "median", "[p10-p90]", "compile", "breaks", "recompiles")
+
+
+def rank_cells(row: Facts) -> list[str]:
+    """What stands under RANK_TITLES for one of several processes, and, behind that, its host where it is another one."""
+    steps = row["step"] or {"n": None, "median": None, "p10": None, "p90": None}
+    name = str(row["rank"]) if row["rank"] is not None else row["label"]
+    found = [name, row["state"], str(row["pid"] or "-"), count(steps["n"]), duration(steps["median"])]
+    found += [spread(steps["p10"], steps["p90"]), duration(row["compile_s"]), count(row["breaks"]), count(row["recompiles"])]
+    return [clean(cell) for cell in [*found, *([row["host"]] if row["host"] else [])]]
+
+
+def rank_whys(rows: list[Facts]) -> list[str]:
+    """A sentence for each process that is not attached (any more): what came in between."""
+    return [
+        clean(f"{row['label']}: {row['why']}") for row in rows if row["state"] not in ("attached", "detached") and row["why"]
+    ]

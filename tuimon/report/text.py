@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tuimon.draw.text import clean, wrap
+from tuimon.draw.text import cells, clean, cut, pad, wrap
 from tuimon.report import phrases
+from tuimon.report.ranks import named
 
 WIDTH = 80
 MOST = 20
@@ -20,6 +21,8 @@ def text(report: dict[str, Any]) -> str:
     for line in phrases.target_lines(report["target"]):
         lines += _wrapped(line)
     lines += _wrapped(f"rule: {report['aggregation']['rule']}")
+    heading, word, rows = named(report["ranks"] or [])
+    lines += _section(f"{heading} (the rest of this report is about the first one)", _ranks(word, rows))
     lines += _section("Look at first", _findings(report["findings"]))
     lines += _section("Steps", _wrapped(phrases.step_line(report["steps"])))
     lines += _section("Graph breaks and the boundaries they leave, most costly first", _boundaries(report["boundaries"]))
@@ -49,6 +52,20 @@ def _facts(facts: Iterable[str], indent: str) -> list[str]:
 
 def _rest(number: int) -> list[str]:
     return [f"  and {number - MOST} more: --format json has them all"] if number > MOST else []
+
+
+def _ranks(word: str, rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    table = [[word, *phrases.RANK_TITLES[1:]], *(phrases.rank_cells(row) for row in rows)]
+    sizes = [max(cells(row[at]) for row in table) for at in range(len(phrases.RANK_TITLES))]
+    lines = []
+    for row in table:
+        texts = [pad(cell, size, right=at >= 2) for at, (cell, size) in enumerate(zip(row, sizes, strict=False))]
+        lines.append(cut("  " + " ".join([*texts, *row[len(sizes) :]]).rstrip(), WIDTH, "~"))
+    for why in phrases.rank_whys(rows):
+        lines += _wrapped(why, "  ", "  ")
+    return lines
 
 
 def _findings(findings: list[dict[str, Any]]) -> list[str]:

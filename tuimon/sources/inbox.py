@@ -9,14 +9,28 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from tuimon.events import Event, Samples
 
+ROW_BYTES = 256
+"""About what one row of samples takes in memory; other events are weighed against it."""
+
 
 def weight(event: Event) -> int:
-    """What an event takes up: a batch of samples counts by its rows, anything else (an empty batch too) is one."""
-    return max(1, len(event.rows)) if isinstance(event, Samples) else 1
+    """What an event takes up, in rows: a batch of samples has them (an empty one counts as one), others weigh their texts."""
+    if isinstance(event, Samples):
+        return max(1, len(event.rows))
+    return 1 + sum(_bytes(getattr(event, field.name)) for field in fields(event)) // ROW_BYTES
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, tuple):
+        return 64 * len(value) + sum(map(_bytes, value))
+    return 0
 
 
 class Inbox:
@@ -55,7 +69,7 @@ class Inbox:
         room = limit - self._held
         if size > room:
             if room <= 0 or not isinstance(event, Samples):
-                self._dropped += size
+                self._dropped += size if isinstance(event, Samples) else 1
                 return
             # the earlier part of a batch is kept, so that what is there has no hole before its end
             self._dropped += size - room
@@ -92,6 +106,6 @@ class Inbox:
 
     @property
     def held(self) -> int:
-        """Rows and events that wait to be drained."""
+        """The weight of what waits to be drained, in rows."""
         with self._lock:
             return self._held

@@ -7,7 +7,14 @@ from typing import Any
 
 from tuimon import events as ev
 from tuimon.hook import wire
-from tuimon.sources import trace_records
+from tuimon.sources import carried, trace_records
+from tuimon.sources.inbox import weight
+
+LONGEST_PAYLOAD = 256 * 1024
+"""Characters of a trace record's payload that are looked at: torch's texts about one graph break take a tenth of it."""
+
+MOST_WEIGHT = 2000
+"""An event of more weight than this (some 500 kB) is none that a hook sends."""
 
 
 class LiveDecoder:
@@ -22,16 +29,20 @@ class LiveDecoder:
             "facts": self._facts,
             "added": self._added,
             "thread": lambda m: [ev.ThreadSeen(m["t"], m["thread"], m["name"])],
-            "trace": lambda m: trace_records.record_events(m["t"], m["thread"], m["record"], m.get("payload")),
+            "trace": self._trace,
             "status": self._status,
             "frame": self._frame,
             "past_compile": self._past_compile,
             "past_break": self._past_break,
+            "event": carried.decode,
             "counted": lambda m: [ev.HistoryCounted(m["t"], m.get("compiles"), m.get("breaks"), m.get("graphs"))],
         }
 
     def frame(self, kind: int, body: bytes) -> list[ev.Event]:
-        """The events in one frame. Raises `wire.WireError` where the frame is not what the hook sends."""
+        """The events in one frame. Raises `wire.WireError` where the frame is not what the hook sends.
+
+        Whatever the frame holds: nothing else is raised, and the values of the events have the types that their fields say.
+        """
         if kind == wire.SAMPLES_FRAME:
             rows = tuple((a, b, c, d, e) for a, b, c, d, e in wire.read_samples(body))
             return [ev.Samples(rows[-1][4] if rows else 0, rows)]
@@ -40,9 +51,9 @@ class LiveDecoder:
         if reader is None:
             return []
         try:
-            return reader(message)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise wire.WireError(f"message {message.get('k')!r}: {error!r}") from error
+            return [_fit(event) for event in reader(message)]
+        except Exception as error:  # what can be wrong with a message is as endless as JSON is
+            raise wire.WireError(f"message {message.get('k')!r}: {str(error)[:200]} ({type(error).__name__})") from error
 
     def _facts(self, message: Mapping[str, Any]) -> list[ev.Event]:
         return [
@@ -60,6 +71,13 @@ class LiveDecoder:
                 recompile_limit=message.get("recompile_limit"),
             )
         ]
+
+    @staticmethod
+    def _trace(message: Mapping[str, Any]) -> list[ev.Event]:
+        payload = message.get("payload")
+        if payload is not None:
+            payload = payload[:LONGEST_PAYLOAD]
+        return trace_records.record_events(message["t"], message["thread"], message["record"], payload)
 
     @staticmethod
     def _added(message: Mapping[str, Any]) -> list[ev.Event]:
@@ -104,3 +122,11 @@ class LiveDecoder:
     def _past_break(message: Mapping[str, Any]) -> list[ev.Event]:
         stack = tuple((str(file), int(line or 0), str(name)) for file, line, name in message["stack"])
         return [trace_records.graph_broke(message["t"], None, 0, message["reason"], stack, before_attach=True)]
+
+
+def _fit(event: ev.Event) -> ev.Event:
+    """The event, checked. Raises ValueError for one that cannot be."""
+    found = carried.checked(event)
+    if not isinstance(found, ev.Samples) and weight(found) > MOST_WEIGHT:
+        raise ValueError(f"a {type(event).__name__} larger than any is")
+    return found

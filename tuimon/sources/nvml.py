@@ -15,7 +15,7 @@ from typing import Any
 
 from tuimon.events import GpuUnavailable, NotAvailable
 from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml_device import Calls, Device
+from tuimon.sources.nvml_device import EVERY_PROCESS, Calls, Device, Reader, process_reader
 from tuimon.sources.ticker import Put, Ticker
 
 _NEEDED = ("nvmlInit", "nvmlMemory_v2", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetCurrentClocksEventReasons", "NVMLError")
@@ -50,13 +50,15 @@ def binding() -> ModuleType:
 class NvmlSource:
     """Puts one `GpuSampled` for each GPU every `period` seconds, or one `GpuUnavailable` that says why there is none.
 
-    `pid` is the process whose memory on each GPU is wanted; None leaves that out. A GPU that is lost is reported as such
-    every period and never touched again; the others are read on.
+    `pid` is the process whose memory on each GPU is wanted; None leaves that out, `everybody` asks for that of every process
+    (`GpuSampled.held`). A GPU that is lost is reported as such every period and never touched again; the others are read on.
     """
 
-    def __init__(self, put: Put, pid: int | None = None, period: float = 1.0) -> None:
+    def __init__(self, put: Put, pid: int | None = None, period: float = 1.0, *, everybody: bool = False) -> None:
         self._put = put
-        self._pid = pid
+        self._of_processes: tuple[Reader, ...] = (EVERY_PROCESS,) if everybody else ()
+        if pid is not None:
+            self._of_processes += (process_reader(pid),)
         self._calls = Calls()
         self._nvml: Any = None
         self._initialised = False
@@ -112,7 +114,7 @@ class NvmlSource:
             return words.cannot_start(error.value)
         if count == 0:
             return "the NVIDIA driver is here but shows no GPU to this user or container"
-        devices = [Device(self._nvml, self._calls, index, self._pid) for index in range(count)]
+        devices = [Device(self._nvml, self._calls, index, *self._of_processes) for index in range(count)]
         if all(device.lost for device in devices):
             return f"{count} GPU{'s' if count > 1 else ''} here, none of which can be opened: {devices[0].lost}"
         self._devices = devices

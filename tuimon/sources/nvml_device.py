@@ -131,23 +131,46 @@ READERS = (
 )
 
 
+def _processes(nvml: Any, calls: Calls, handle: Any) -> Any:
+    """The driver's list of the processes on a GPU. Raises Absent where it cannot be read."""
+    # the call without a version in its name is not used: the binding lets it fail with an exception of another family
+    try:
+        processes = calls(nvml.nvmlDeviceGetComputeRunningProcesses_v3, handle)
+    except nvml.NVMLError as error:
+        if error.value != words.FUNCTION_NOT_FOUND:
+            raise
+        processes = calls(nvml.nvmlDeviceGetComputeRunningProcesses_v2, handle)
+    if any(process.pid in (0, 0xFFFFFFFF) for process in processes):
+        # drivers of the 535 line changed the structure without a new version: then every entry is shifted
+        raise Absent("this driver's process list cannot be read")
+    return processes
+
+
+def not_listed(pid: int) -> str:
+    """Why it is not known what process `pid` holds on a GPU whose list can be read."""
+    return f"process {pid} is not in the GPU's list (inside a container the list has the host's pids)"
+
+
+def _held(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
+    held: dict[int, int] = {}
+    for process in _processes(nvml, calls, handle):
+        if process.usedGpuMemory is None:
+            raise Absent("the driver does not tell the memory of a process")
+        held[process.pid] = held.get(process.pid, 0) + _number(process.usedGpuMemory)  # one entry for each GPU instance
+    return (tuple(held.items()),)
+
+
+EVERY_PROCESS = Reader(("held",), _held)
+"""Reads what each process holds on the GPU."""
+
+
 def process_reader(pid: int) -> Reader:
     """Reads what process `pid` holds on the GPU."""
 
     def read(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-        # the call without a version in its name is not used: the binding lets it fail with an exception of another family
-        try:
-            processes = calls(nvml.nvmlDeviceGetComputeRunningProcesses_v3, handle)
-        except nvml.NVMLError as error:
-            if error.value != words.FUNCTION_NOT_FOUND:
-                raise
-            processes = calls(nvml.nvmlDeviceGetComputeRunningProcesses_v2, handle)
-        if any(process.pid in (0, 0xFFFFFFFF) for process in processes):
-            # drivers of the 535 line changed the structure without a new version: then every entry is shifted
-            raise Absent("this driver's process list cannot be read")
-        ours = [process.usedGpuMemory for process in processes if process.pid == pid]
+        ours = [process.usedGpuMemory for process in _processes(nvml, calls, handle) if process.pid == pid]
         if not ours:
-            raise Absent(f"process {pid} is not in the GPU's list (inside a container the list has the host's pids)")
+            raise Absent(not_listed(pid))
         if None in ours:
             raise Absent("the driver does not tell the memory of a process")
         return (sum(_number(used) for used in ours),)  # one entry for each GPU instance
@@ -158,14 +181,14 @@ def process_reader(pid: int) -> Reader:
 class Device:
     """One GPU: its handle, what is known to be unsupported on it, and whether it is lost."""
 
-    def __init__(self, nvml: Any, calls: Calls, index: int, pid: int | None) -> None:
+    def __init__(self, nvml: Any, calls: Calls, index: int, *more: Reader) -> None:
         self._nvml = nvml
         self._calls = calls
         self.index = index
         self._name: str | None = None
         self._lost: str | None = None
         self._handle: Any = None
-        self._readers = READERS if pid is None else (*READERS, process_reader(pid))
+        self._readers = (*READERS, *more)
         self._known: dict[str, Any] = {}
         self._never: dict[Reader, str] = {}
         self._resting: dict[Reader, tuple[float, str]] = {}

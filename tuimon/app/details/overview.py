@@ -5,6 +5,7 @@ from __future__ import annotations
 from tuimon.app.details.page import fact, heading, populations, prose
 from tuimon.app.panels.pace import step_rate
 from tuimon.app.panels.roofline import ceiling_text
+from tuimon.app.panels.surroundings import why_no_gpu
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name
@@ -79,7 +80,7 @@ def machine(scene: Scene, width: int) -> list[Line]:
     for index in sorted(surroundings.gpus):
         out += _gpu(surroundings.gpus[index], width)
     if not surroundings.gpus:
-        out += prose(f"no GPU: {surroundings.gpu_why_not or 'no reading yet'}", width, "note")
+        out += prose(f"no GPU: {why_no_gpu(scene) or 'no reading yet'}", width, "note")
     host = surroundings.host
     out += heading("host")
     if host is None:

@@ -110,6 +110,7 @@ TABLE: Table[Boundary] = Table(
     cells=_cells,
     note=_note,
     empty=_empty,
+    refusal=True,
     quiet=lambda boundary: boundary.accepted is not None,
 )
 

@@ -9,7 +9,7 @@ from tuimon.draw.text import Line, ascii_only, cells, clean, cut_line, exactly, 
 PanelLines = list[Line]
 
 
-def title_line(number: int, title: str, note: str | Line, width: int, focused: bool, glyphs: GlyphSet) -> Line:
+def title_line(number: int | str, title: str, note: str | Line, width: int, focused: bool, glyphs: GlyphSet) -> Line:
     """`- 2 boundaries and graph breaks - 4 places --------`: a rule with a name on it; a focused panel has a mark as well.
 
     `note` is a remark beside the name, or runs with roles of their own where a panel has no room for a line of them.

@@ -22,33 +22,34 @@ WORDS = (
 )
 
 
-def lines(panel: Panel | None, width: int) -> list[Line]:
-    """The page, for the panel that has the keys."""
+def lines(panel: Panel | None, width: int, several: bool = True) -> list[Line]:
+    """The page, for the panel that has the keys; `several`: more than one process is watched."""
     out: list[Line] = []
     if panel is not None:
         out += [[(f"{panel.number} {panel.title}", "title-focus")], *prose(panel.help, width)]
         if panel.sorts:
             out += prose(f"orders (s): {', '.join(panel.sorts)}", width, "note")
-    shown = [action for action in ACTIONS if action.scope != "page"]
+    shown = [action for action in ACTIONS if action.scope != "page" and (several or not action.several)]
     for group in dict.fromkeys(action.group for action in shown):
         out += heading(f"keys: {group}")
         if group == "panels":
-            out += _entry("1-7", "A panel on the full screen; the same key or esc: back.", width)
+            out += entry("1-7", "A panel on the full screen; the same key or esc: back.", width)
         for action in shown:
             if action.group == group:
-                out += _entry(action.shown, action.help, width)
+                out += entry(action.shown, action.help, width)
     out += heading("panels")
     for other in PANELS:
-        out += _entry(str(other.number), other.title, width)
+        out += entry(str(other.number), other.title, width)
     out += heading("words")
     for word, meaning in WORDS:
-        out += _entry(word, meaning, width)
+        out += entry(word, meaning, width)
     out += heading("how numbers are made")
     out += prose(f"{RULE}. Times are of the host: what the job's own thread waited for, not what a device did.", width)
     return out
 
 
-def _entry(key: str, meaning: str, width: int) -> list[Line]:
+def entry(key: str, meaning: str, width: int) -> list[Line]:
+    """A key or a word, and what it means."""
     lines = prose(meaning, width - 15, "text", indent=0)
     first: Line = [("  ", "text"), (pad(key, 13), "key"), *lines[0]]
     return [first, *([("  " + " " * 13, "text"), *line] for line in lines[1:])]

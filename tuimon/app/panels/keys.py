@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from tuimon.app.actions import Scope, actions
 from tuimon.app.panels.frame import PanelLines
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.text import Line, clean, cut, fill
 
 
-def draw(scope: Scope, message: str, hidden: list[tuple[int, str]], width: int, glyphs: GlyphSet) -> PanelLines:
-    """The footer. `hidden`: (number, title) of panels for which this terminal has no room; they are a key away."""
+def draw(
+    scope: Scope,
+    message: str,
+    hidden: list[tuple[int | str, str]],
+    width: int,
+    glyphs: GlyphSet,
+    several: bool = False,
+    labels: Mapping[str, str] = MappingProxyType({}),
+) -> PanelLines:
+    """The footer. `hidden`: (number, title) of panels for which this terminal has no room; they are a key away.
+
+    `several`: more than one process is watched, and there are keys for that. `labels`: what actions are called here, by id.
+    """
     if width <= 0:
         return []
     if message:
         return [[(" ", "text"), (cut(clean(message), max(1, width - 2), glyphs.ellipsis), "warn")]]
     parts: list[tuple[int, Line]] = []
     # what belongs to this kind of screen comes before what works everywhere
-    for action in sorted(actions(scope), key=lambda action: action.scope == "both" and scope == "page"):
+    for action in sorted(actions(scope, several), key=lambda action: action.scope == "both" and scope == "page"):
         if action.footer is not None:
-            parts.append((action.footer, [(action.shown, "key"), (" " + action.label, "key-label")]))
+            parts.append((action.footer, [(action.shown, "key"), (" " + labels.get(action.id, action.label), "key-label")]))
     if scope == "main":
         parts.insert(2, (4, [("1-7", "key"), (" full", "key-label")]))
         for number, title in hidden:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tuimon.app.panels.frame import PanelLines, plural, sentence, title_line, title_room, watched
-from tuimon.app.panels.pace import now_line, overdue, rate_then_or_now
+from tuimon.app.panels.pace import now_line, overdue, rate_then_or_now, stopped_words
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.spark import aligned, chart, marks, nice_top, per_column
-from tuimon.draw.text import Line, fill
+from tuimon.draw.text import Line, cut, fill, wrap
 from tuimon.model.statistics import WINDOW, quantile
 
 AXIS = 9
@@ -80,6 +80,8 @@ def step_chart(scene: Scene, width: int, height: int) -> PanelLines:
 def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
     if height <= 0 or width <= 0:
         return []
+    if scene.model.target.attached_ns is None:
+        return _before_attach(scene, width, height, focused)
     statistics = statistics_line(scene, width - 1)
     if height < FULL_HEIGHT:
         lines = [title_line(1, "now", now_line(scene, title_room("now", width)), width, focused, scene.glyphs)]
@@ -93,6 +95,21 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
     elif room > 0:
         lines += sentence(_no_steps(scene), width, room)
     return lines[:height]
+
+
+def _before_attach(scene: Scene, width: int, height: int, focused: bool) -> PanelLines:
+    """How the attach goes, in whole sentences: there is nothing else to show, and they are what is waited for."""
+    line = now_line(scene, 4 * width * height)
+    role = next((role for text, role in line if text.strip()), "note")
+    words = "".join(text for text, _ in line)
+    room = height - 1
+    pieces = wrap(words, max(1, width - 2))
+    if len(pieces) > room > 0 and scene.model.target.ended == "refused":
+        pieces = ["cannot attach; why stands below"]  # the boundaries have room for a sentence
+    if len(pieces) > room > 0:
+        pieces = [*pieces[: room - 1], cut(" ".join(pieces[room - 1 :]), max(1, width - 2), scene.glyphs.ellipsis)]
+    title = title_line(1, "now", "", width, focused, scene.glyphs)
+    return [title, *([(" ", "text"), (piece, role)] for piece in pieces[:room])]
 
 
 def _no_steps(scene: Scene) -> str:
@@ -125,6 +142,7 @@ PANEL = Panel(
     draw=_draw,
     keys=lambda scene, view: [],
     ticking=_ticking,
+    stamp=lambda scene: stopped_words(scene.silence, scene.model.target.pid),
     help=(
         "What the job does at this moment: the step that runs, or the frame that compiles, in which phase and for how long. "
         "The chart has one bar a step, from zero; the scale leaves out steps with a compilation in them, which are marked "

@@ -47,10 +47,13 @@ def overdue(scene: Scene) -> Overdue | None:
 
     Measured up to the last time that events were taken in: a picture drawn in between knows of no step that ended since.
     """
-    model = scene.model
+    return late(scene.model, scene.now_ns if scene.beat_ns is None else scene.beat_ns)
+
+
+def late(model: Model, until: int) -> Overdue | None:
+    """The step that runs at the time `until` (ns on the job's clock), if it takes much longer than a step does."""
     if model.steps.last_end_ns is None or model.target.ended is not None:
         return None
-    until = scene.now_ns if scene.beat_ns is None else scene.beat_ns
     waited = (until - model.steps.last_end_ns) / 1e9
     median = model.steps.durations.summary.median
     if waited < 2.0 or (median is not None and waited < OVERDUE * median):
@@ -132,8 +135,31 @@ def compiling_words(model: Model) -> str | None:
     return f"{verb} {of}{function_name(running.function)} [{clean(running.compile_id)}] now"
 
 
+def attaching_words(model: Model) -> str:
+    """What happens before the first word from the hook: `attaching to 4711`, or what is waited for and since when."""
+    target = model.target
+    if target.attaching is None:
+        return "waiting for the first word from the job"
+    if target.attaching_since_s is None:
+        return target.attaching
+    return f"{target.attaching}, for {fmt.age(target.attaching_since_s)}; waiting, q cancels"
+
+
+def stopped_words(silence: tuple[float, str | None] | None, pid: int | None, for_s: bool = True) -> str | None:
+    """`stopped for 4 s (kill -CONT 4711)`; None where nothing is known of a stop."""
+    if silence is None or not silence[1]:
+        return None
+    words = f"{silence[1]} for {fmt.age(silence[0])}" if for_s else silence[1]
+    return f"{words} (kill -CONT {pid})" if silence[1] == "stopped" and pid is not None else words
+
+
 def now_line(scene: Scene, width: int) -> Line:
     """What the job does at this moment, in one line of at most `width` cells."""
+    target = scene.model.target
+    stopped = stopped_words(scene.silence, target.pid) if target.ended is None and target.attached_ns is not None else None
+    if stopped is not None:
+        where = f" in step {scene.model.steps.n}" if scene.model.steps.source is not None else ""
+        return cut_line([(stopped + where, "warn")], width, scene.glyphs.ellipsis)
     running = latest_compile(scene.model)
     if running is not None and scene.model.target.ended is None:
         return compile_line(scene, running, width)
@@ -143,11 +169,13 @@ def now_line(scene: Scene, width: int) -> Line:
 def _now_words(scene: Scene) -> Line:
     model = scene.model
     target = model.target
+    if target.ended == "refused":
+        return [("cannot attach: ", "bad"), (clean(target.ended_detail), "text")]
     if target.ended is not None:
         where = f" in step {model.steps.n}" if model.steps.source is not None else ""
         return [(f"ended{where}: ", "ended"), (clean(target.ended_detail) or target.ended, "text")]
     if target.attached_ns is None:
-        return [("waiting for the first word from the job", "note")]
+        return [(clean(attaching_words(model)), "warn" if target.attaching_since_s is not None else "note")]
     if target.torch is None:
         return [("waiting for torch: the job has not imported it yet", "note")]
     if model.steps.source is None:

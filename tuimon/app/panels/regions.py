@@ -45,8 +45,7 @@ def _cells(scene: Scene, region: Region) -> Cells:
 
 
 def _note(scene: Scene, rows: Sequence[Region], width: int) -> str:
-    rule = RULE if width >= 100 else RULE.split(";")[0]
-    return f"host time of a call: {rule}"
+    return f"host time of a call: {RULE}" if width >= 100 else f"host time, {RULE.split(';')[0]}"
 
 
 def _empty(scene: Scene) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tuimon.app.panels.frame import PanelLines, bar, labelled, sentence, title_line
+from tuimon.app.panels.frame import PanelLines, bar, labelled, sentence, title_line, title_room
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.spark import chart
@@ -100,7 +100,7 @@ def host_lines(scene: Scene, width: int) -> PanelLines:
             (0, [("job  ", "label"), (cores, "number")]),
             (1, labelled("rss", fmt.size(host.rss_bytes))),
             (2, labelled("threads", fmt.count(host.threads))),
-            (3, labelled("waited for a core", fmt.duration(host.run_queue_wait_s))),
+            (3, [*labelled("waited for a core", fmt.duration(host.run_queue_wait_s)), (" since start", "label")]),
             (5, labelled("read", fmt.size(host.read_bytes))),
             (6, labelled("written", fmt.size(host.written_bytes))),
             (4, labelled("major faults", fmt.count(host.major_faults))),
@@ -144,11 +144,17 @@ def _gpu_lines(scene: Scene, width: int, room: int) -> PanelLines:
             lines = [*lines[: room - 1], [(f"and {hidden} more GPUs: 5 shows them all", "note")]]
         return lines
     if surroundings.gpu_why_not is not None:
-        text = f"no GPU: {clean(surroundings.gpu_why_not)}"
+        text = f"no GPU: {why_no_gpu(scene)}"
         if room >= 2 and cells(text) > width:
             return [[(part, "note")] for part in wrap(text, width)[:2]]
         return [[(cut(text, width, scene.glyphs.ellipsis), "note")]]
     return [[("no GPU reading" if scene.model.target.ended is not None else "no GPU reading yet", "note")]]
+
+
+def why_no_gpu(scene: Scene) -> str:
+    """The source's sentence, which speaks of the machine that it runs on."""
+    why = clean(scene.model.surroundings.gpu_why_not or "")
+    return why if scene.host is None else why.replace(" on this machine", f" on {clean(scene.host)}")
 
 
 def _gpus(scene: Scene) -> Iterable[GpuSampled]:
@@ -177,7 +183,11 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
         note = _job_in_brief(scene)
     elif room <= 1 and host and surroundings.gpu_why_not is not None:
         gpu = []
-        note = f"no GPU: {clean(surroundings.gpu_why_not)}"
+        note = f"no GPU: {why_no_gpu(scene)}"
+        if cells(note) + (cells("last seen; ") if scene.model.target.ended is not None else 0) > title_room(
+            "GPU and host", width
+        ):
+            note = note.partition(" (")[0]
     else:
         gpu = _gpu_lines(scene, inner, max(1, room - min(len(host), max(0, room - 1))))
     if room - len(gpu) == 1 and len(host) == 2 and line_cells(host[0]) + line_cells(host[1]) + 2 <= inner:

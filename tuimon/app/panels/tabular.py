@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from tuimon.app.panels.frame import PanelLines, filter_note, sentence, title_line
 from tuimon.app.scene import PanelView, Scene
 from tuimon.draw.table import Cells, Column, head_line, layout, note_widths, row_line, window
+from tuimon.draw.text import clean
 
 Row = TypeVar("Row")
 
@@ -27,7 +28,7 @@ class Sort(Generic[Row]):
 class Table(Generic[Row]):
     """What makes a table of some rows of the model."""
 
-    number: int
+    number: int | str
     title: str
     rows: Callable[[Scene], Sequence[Row]]
     """Oldest first."""
@@ -40,6 +41,8 @@ class Table(Generic[Row]):
     note: Callable[[Scene, Sequence[Row], int], str]
     """Beside the title, in at most so many cells or a little more: what the numbers are."""
     empty: Callable[[Scene], str]
+    refusal: bool = False
+    """Whether it is the one with the room to say why tuimon could not attach."""
     quiet: Callable[[Row], bool] = lambda row: False
     """Rows that step back: accepted, or asked for."""
 
@@ -77,6 +80,16 @@ def place_cursor(view: PanelView, ordered: Sequence[str]) -> int | None:
     return None
 
 
+def _not_attached(scene: Scene, refusal: bool) -> str | None:
+    """What an empty table says of a job that nothing is known of; None once it was attached to."""
+    target = scene.model.target
+    if target.attached_ns is not None or scene.model.frames:
+        return None
+    if target.ended is not None:
+        return f"not attached: {clean(target.ended_detail)}" if refusal else "not attached"
+    return "not attached yet" if target.attaching is not None else None
+
+
 def draw(table: Table[Row], scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
     """The table as lines: the title, the column heads, the rows."""
     if height <= 0 or width <= 0:
@@ -86,7 +99,11 @@ def draw(table: Table[Row], scene: Scene, view: PanelView, width: int, height: i
     note = filter_note(len(rows), total, view.filter) if view.filter else table.note(scene, rows, width)
     if not rows:
         lines = [title_line(table.number, table.title, note if view.filter else "", width, focused, scene.glyphs)]
-        why = "nothing matches the filter; esc takes it away" if view.filter and total else table.empty(scene)
+        why = (
+            "nothing matches the filter; esc takes it away"
+            if view.filter and total
+            else _not_attached(scene, table.refusal) or table.empty(scene)
+        )
         return lines + sentence(why, width, height - 1)
     at = place_cursor(view, [table.key(row) for row in rows])
     room = max(0, height - 2)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuimon.app.panels.frame import PanelLines
-from tuimon.app.panels.pace import rate_words
+from tuimon.app.panels.pace import now_line, rate_words, stopped_words
+from tuimon.app.panels.ranks import ranks_line
+from tuimon.app.ranks import SILENT_S
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import command
-from tuimon.draw.text import Line, cells, clean, cut, fill, line_cells, two_ends
+from tuimon.draw.text import Line, cells, clean, cut, cut_line, fill, line_cells, two_ends
 
-_ENDS = {"exited": "ENDED", "lost": "LOST", "detached": "DETACHED"}
+_ENDS = {"exited": "ENDED", "lost": "LOST", "detached": "DETACHED", "refused": "REFUSED"}
 
 
 COST_AFTER_S = 5.0
@@ -40,11 +42,20 @@ def state(scene: Scene, width: int) -> Line:
     if target.ended is not None:
         word = f"{glyphs.mark_off} {_ENDS.get(target.ended, 'ENDED')}"
         whole = f"{word} {clean(target.ended_detail)}".rstrip()
-        known = target.status is not None or target.ended != "exited"
+        known = target.ended != "refused" and (target.status is not None or target.ended != "exited")
         room = width - cells(f" tuimon   pid {target.pid}    ") - LEAST_COMMAND
         return [(whole if known and cells(whole) <= room else f"{word} {end_in_short(scene)}".rstrip(), "ended")]
     if target.attached_ns is None:
-        return [(f"{glyphs.mark_off} no word yet", "note")]
+        if target.attaching is None:
+            return [(f"{glyphs.mark_off} no word yet", "note")]
+        if target.attaching_since_s is None:
+            return [(f"{glyphs.mark_off} attaching", "note")]
+        return [(f"{glyphs.mark_off} waiting to attach, {fmt.age(target.attaching_since_s)}", "warn")]
+    stopped = stopped_words(scene.silence, target.pid)
+    if stopped is not None:
+        return [(f"{glyphs.mark_off} {stopped}", "warn")]
+    if scene.silence is not None and scene.silence[0] >= SILENT_S:
+        return [(f"{glyphs.mark_off} nothing heard for {fmt.age(scene.silence[0])}", "warn")]
     if target.torch is None:
         return [(f"{glyphs.mark_off} waiting for torch", "warn")]
     # the time of day, not how long ago: it does not change, so it is not sent again every second
@@ -77,7 +88,7 @@ def hook_cost(scene: Scene) -> str:
 
 
 def draw(scene: Scene, status: Status, width: int, height: int, shown: Scene | None = None) -> PanelLines:
-    """The target lines: two of them, or the most important one.
+    """The target lines: two of them, or the most important one; a third for the ranks, where there are several.
 
     `shown` is the frozen scene, where there is one. Its numbers stand in the second line; the first one goes on to tell how it
     stands with the job.
@@ -87,6 +98,8 @@ def draw(scene: Scene, status: Status, width: int, height: int, shown: Scene | N
     right_end = state(scene, width)
     first = two_ends(_who(scene, width - line_cells(right_end) - 2), right_end, width - 1)
     lines = [[(" ", "text"), *first]]
+    if height >= 3 and scene.ranks:
+        lines.append([(" ", "text"), *ranks_line(scene, width - 1)])
     if height >= 2:
         right: Line = []
         if status.frozen is not None:
@@ -95,7 +108,7 @@ def draw(scene: Scene, status: Status, width: int, height: int, shown: Scene | N
             right += [("  slow line: ", "warn")] if right else [("slow line: ", "warn")]
         right += [("  ", "text")] if right and not status.slow_link else []
         right += [(f"{status.hertz:g} Hz", "warn" if status.slow_link else "dim")]
-        lines.append([(" ", "text"), *two_ends(_how(shown or scene, width - line_cells(right) - 3), right, width - 1)])
+        lines.insert(1, [(" ", "text"), *two_ends(_how(shown or scene, width - line_cells(right) - 3), right, width - 1)])
     return lines
 
 
@@ -104,6 +117,8 @@ def _who(scene: Scene, width: int) -> Line:
     facts: list[tuple[int, Line]] = []
     if target.pid is not None:
         facts.append((0, [("pid ", "label"), (str(target.pid), "number")]))
+    if scene.host is not None:
+        facts.append((1, [("on ", "label"), (cut(clean(scene.host), 24, scene.glyphs.ellipsis), "number")]))
     if target.rank is not None:
         of = f"/{target.world_size}" if target.world_size is not None else ""
         facts.append((1, [("rank ", "label"), (f"{target.rank}{of}", "number")]))
@@ -113,17 +128,21 @@ def _who(scene: Scene, width: int) -> Line:
         more = f" +{len(target.devices) - 1}" if len(target.devices) > 1 else ""
         facts.append((3, [(cut(clean(target.devices[0]), 24, scene.glyphs.ellipsis) + more, "gpu")]))
     if target.how:
-        facts.append((5, [(target.how, "dim")]))
+        facts.append((5, [(clean(target.how), "dim")]))
     if target.python is not None:
         facts.append((4, [("python ", "label"), (clean(target.python), "dim")]))
     beside = fill(facts, max(0, width - 9 - 16))
     room = width - 9 - line_cells(beside) - 2
-    name = command(target.command or "no target yet", max(1, room), scene.glyphs.ellipsis)
+    name = command(target.command or scene.title or "no target yet", max(1, room), scene.glyphs.ellipsis)
     return [("tuimon", "brand"), ("   ", "text"), (name, "strong"), ("  ", "text"), *beside]
 
 
 def _how(scene: Scene, width: int) -> Line:
     model = scene.model
+    if model.target.attached_ns is None and model.target.attaching is not None:
+        return [("not attached yet; q cancels: nothing of it runs then", "note")]
+    if model.target.ended == "refused":
+        return cut_line(now_line(scene, width), width, scene.glyphs.ellipsis)
     dropped = model.coverage.dropped
     facts: list[tuple[int, Line]] = []
     facts.append((0, rate_words(scene)))

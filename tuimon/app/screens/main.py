@@ -13,12 +13,13 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from tuimon.app.actions import PANEL_KEYS, actions
-from tuimon.app.moves import clear_filter, move_cursor, move_to_end, select_shown
-from tuimon.app.panels import PANELS, target, tiny
+from tuimon.app.moves import clear_filter, move_cursor, move_to_end, select_row, select_shown
+from tuimon.app.panels import PANELS, ranks, target, tiny
 from tuimon.app.panels import keys as keys_line
 from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.target import Status
 from tuimon.app.plan import Box, Plan, plan
+from tuimon.app.ranks import are_one_job
 from tuimon.app.scene import Scene
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.app.widgets.panel_widget import PanelWidget
@@ -52,12 +53,13 @@ class MainScreen(Screen[None]):
         self.target_lines = LineWidget(id="target")
         self.keys_line = LineWidget(id="keys")
         self.tiny_lines = LineWidget(id="tiny")
-        self.panels = {panel.id: PanelWidget(panel) for panel in PANELS}
+        self.panels = {panel.id: PanelWidget(panel) for panel in (*PANELS, ranks.PANEL)}
         self.filter_line = Input(id="filter", placeholder="show rows that hold this text", compact=True)
         self.filter_line.cursor_blink = False
         self.filter_label = LineWidget(id="filter-label")
         self.focus_id = "boundaries"
         self.zoomed: str | None = None
+        self._before_ranks: tuple[str, str | None] = (self.focus_id, None)
         self._plan = Plan(None, None)
         self._tables_ns = 0
 
@@ -91,7 +93,7 @@ class MainScreen(Screen[None]):
         self._lay_out(event.size.width, event.size.height)
 
     def _lay_out(self, width: int, height: int) -> None:
-        self._plan = plan(width, height, self.zoomed)
+        self._plan = plan(width, height, self.zoomed, self.monitor.several)
         self._put(self.target_lines, self._plan.target)
         self._put(self.keys_line, self._plan.keys)
         self._put_filter(self._plan.keys if self.filter_line.display else None)
@@ -141,14 +143,29 @@ class MainScreen(Screen[None]):
             changed += widget.sync(shown, due)
         if self._plan.keys and self.keys_line.display:
             width, height = self.keys_line.size
-            lines = keys_line.draw("main", status.message, self._hidden(), width, scene.glyphs)
+            lines = keys_line.draw(
+                "main", status.message, self._hidden(), width, scene.glyphs, bool(scene.ranks), self._labels(scene)
+            )
             changed += self.keys_line.show(fitted(lines, width, height, scene.glyphs))
         return changed
 
-    def _hidden(self) -> list[tuple[int, str]]:
+    def _hidden(self) -> list[tuple[int | str, str]]:
         if self.zoomed is not None or self._plan.tiny:
             return []
         return [(panel.number, panel.title) for panel in PANELS if panel.id not in self._plan.panels]
+
+    def _labels(self, scene: Scene) -> dict[str, str]:
+        """What keys are called where they mean something a little different."""
+        labels = {}
+        if scene.ranks and not are_one_job(scene.ranks):
+            labels = {"all_ranks": "all", "next_rank": "next"}
+        if self.zoomed == ranks.PANEL.id:
+            labels.update(details="show this one" if labels else "show this rank", all_ranks="back")
+        models = [rank.model for rank in scene.ranks] or [scene.model]
+        going = [model.target for model in models if model.target.ended is None]
+        if going and all(target.attached_ns is None and target.attaching is not None for target in going):
+            labels["quit"] = "cancel"
+        return labels
 
     def _changed(self) -> None:
         self.focused_panel.view.touch()
@@ -181,15 +198,49 @@ class MainScreen(Screen[None]):
             self.monitor.paint()
 
     def action_back(self) -> None:
-        """Out of the filter line, then of the filter, then of the full screen."""
+        """Out of the filter line, then of the filter, then of the full screen or the table of all ranks."""
         if self.filter_line.display:
             self._close_filter(keep=False)
         elif self.focused_panel.view.filter:
             clear_filter(self.focused_panel.view)
             self._changed()
+        elif self.zoomed == ranks.PANEL.id:
+            self._leave_ranks()
         elif self.zoomed is not None:
             self.zoomed = None
             self._lay_out(self.size.width, self.size.height)
+
+    # ------------------------------------------------------------------------------------------ ranks
+
+    def action_all_ranks(self) -> None:
+        """All ranks in one table, or back to where one was."""
+        if not self.monitor.several:
+            self.monitor.say("one process is watched")
+        elif self.zoomed == ranks.PANEL.id:
+            self._leave_ranks()
+        else:
+            if self.filter_line.display:
+                self._close_filter(keep=True)
+            self._before_ranks = self.focus_id, self.zoomed
+            self.focus_id = self.zoomed = ranks.PANEL.id
+            select_row(self.focused_panel.view, str(self.monitor.pump.selected))
+            self._lay_out(self.size.width, self.size.height)
+
+    def _leave_ranks(self) -> None:
+        self.focus_id, self.zoomed = self._before_ranks
+        self._lay_out(self.size.width, self.size.height)
+
+    def action_next_rank(self, step: int) -> None:
+        """The panels show another rank."""
+        self.monitor.next_rank(step)
+
+    def another_rank(self) -> None:
+        """Another rank is shown. Ranks run the same program, so sort, filter and selection stay; log lines are its own."""
+        view = self.panels["log"].view
+        view.cursor, view.follow = None, True
+        view.touch()
+        if self.zoomed == ranks.PANEL.id:
+            select_row(self.focused_panel.view, str(self.monitor.pump.selected))
 
     # ------------------------------------------------------------------------------------------ rows
 
@@ -231,6 +282,11 @@ class MainScreen(Screen[None]):
         """The page behind the selected row."""
         widget = self.focused_panel
         key = select_shown(widget.panel, self.monitor.panel_scene(), widget.view)
+        if widget.panel is ranks.PANEL:
+            if key is not None:
+                self._leave_ranks()
+                self.monitor.select_rank(int(key))
+            return
         self.monitor.open_details(widget.panel, key)
 
     # ------------------------------------------------------------------------------------------ the filter

@@ -72,6 +72,8 @@ class PageScreen(Screen[None]):
         ]
         if where:
             title += [("  ", "text"), (where, "note")]
+        if scene.ranks:
+            title += [("  ", "text"), (clean(scene.ranks[scene.rank].label), "strong")]
         if status.frozen is not None:
             title += [("  ", "text"), (" FROZEN ", "frozen")]
         page = [title, [(glyphs.horizontal * width, "rule")], *lines[self.top : self.top + room]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -10,10 +10,10 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tuimon.draw.text import Line, line_cells
+from tuimon.draw.text import Line, harmless_line, line_cells
 
 if TYPE_CHECKING:
-    from tuimon.app.app import MonitorApp
+    from tuimon.app.themed import ThemedApp
 
 
 class LineWidget(Widget):
@@ -58,6 +58,7 @@ class LineWidget(Widget):
         segments: list[Segment] = []
         text, style = "", base
         for run, role in self._lines[y]:
+            run = harmless_line(run)  # panels clean what is the job's: this is for what they missed
             run_style = self._style(role)
             if run_style == style or (not run.strip(" ") and _blank_looks_alike(run_style, style)):
                 text += run
@@ -77,7 +78,7 @@ class LineWidget(Widget):
     def _style(self, role: str) -> Style:
         style = self._styles_of_roles.get(role)
         if style is None:
-            style = cast("MonitorApp", self.app).style_of(role)
+            style = cast("ThemedApp[Any]", self.app).style_of(role)
             self._styles_of_roles[role] = style
         return style
 

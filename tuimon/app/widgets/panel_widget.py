@@ -47,10 +47,12 @@ class PanelWidget(LineWidget):
             self.focused_panel,
             scene.ceiling,
             rows(scene) if rows is not None else 0,
+            scene.model.target.attached_ns,  # "not attached yet" goes at once, not with the next look at numbers
         )
         data = (
             tuple(versions[section] for section in self.panel.sections),
             scene.now_ns if self.panel.ticking(scene) else 0,
+            self.panel.stamp(scene),
         )
         waits = rows is not None and not due
         if looked_at == self._looked_at and (data == self._data or waits):

@@ -1,0 +1,1 @@
+"""The injector on machines that are not this one, in emulation: `python -m tests.vm.run`."""

@@ -1,0 +1,358 @@
+"""The picker: `tuimon` alone on a terminal shows the processes that can be attached to, and a person chooses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.widgets import Input
+
+from tuimon.app import terminal
+from tuimon.app.actions import Action
+from tuimon.app.candidate import Candidate
+from tuimon.app.details.page import heading, prose
+from tuimon.app.panels.frame import PanelLines, fitted
+from tuimon.app.panels.help import entry
+from tuimon.app.picking import Entry, ListView, draw, entries, matching
+from tuimon.app.themed import ThemedApp, choose_theme
+from tuimon.app.themes import Loaded
+from tuimon.app.widgets.line_widget import LineWidget
+from tuimon.draw.glyphs import GlyphSet
+from tuimon.draw.text import Line, clean, cut, fill
+
+REFRESH_S = 2.0
+"""So often it is looked again."""
+
+MESSAGE_S = 4.0
+
+FILTER_LABEL = " filter: "
+
+KEYS = (
+    Action(
+        "pick",
+        "pick",
+        ("enter",),
+        "enter",
+        "attach",
+        "Watch the selected process, or all ranks of the selected job.",
+        "",
+        footer=0,
+    ),
+    Action(
+        "all", "pick_all", ("a",), "a", "all ranks", "Watch all ranks of the selected one's job on one screen.", "", footer=1
+    ),
+    Action(
+        "filter", "filter", ("slash",), "/", "filter", "Show only the rows that hold a text; esc takes it away.", "", footer=2
+    ),
+    Action(
+        "refresh", "refresh_list", ("r",), "r", "refresh", "Look again now; it is done every two seconds anyway.", "", footer=3
+    ),
+    Action("help", "help", ("question_mark", "f1"), "?", "help", "This page, and back.", "", footer=1),
+    Action("quit", "leave", ("q", "ctrl+q", "ctrl+c"), "q", "quit", "Leave; nothing has been touched.", "", footer=0),
+    Action("back", "undo", ("escape",), "esc", "back", "Take the filter away.", ""),
+    Action("down", "move(1)", ("j", "down", "tab"), "j", "down", "The next row.", ""),
+    Action("up", "move(-1)", ("k", "up", "shift+tab"), "k", "up", "The row before.", ""),
+    Action("page_down", "page(1)", ("pagedown", "ctrl+d"), "pgdn", "page down", "A page on.", ""),
+    Action("page_up", "page(-1)", ("pageup", "ctrl+u"), "pgup", "page up", "A page back.", ""),
+    Action("first", "end(0)", ("g", "home"), "g", "first", "The first row.", ""),
+    Action("last", "end(-1)", ("G", "end"), "G", "last", "The last row.", ""),
+)
+
+ABOUT = (
+    "The Python processes that have torch loaded, or ranks of a job that have not yet. Looking only reads: no process is "
+    "stopped or touched before one is chosen. Dim rows cannot be attached to; the selected one says below why, and what to do. "
+    "What starts ranks (torchrun and the like) stands for all of them."
+)
+
+Found = TypeVar("Found", bound=Candidate)
+
+
+class PickerApp(ThemedApp[list[Found]], Generic[Found]):
+    """The list, what is to be said of the selected row, the keys."""
+
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = None  # letters are keys until a filter is opened
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(",".join(key.keys), key.call, key.label, id=key.id, show=False) for key in KEYS
+    ]
+
+    def __init__(
+        self,
+        find: Callable[[], Sequence[Found]],
+        themes: Loaded,
+        theme: str,
+        glyphs: GlyphSet,
+        message: str = "",
+        watch: bool = True,
+    ) -> None:
+        """`watch`: look again by itself, and at whether the terminal is still there."""
+        super().__init__(themes, theme)
+        self.view = ListView()
+        self.found: list[Entry[Found]] | None = None
+        self._find = find
+        self._glyphs = glyphs
+        self._message = message
+        self._watch = watch
+        self._problem = ""
+        self._looking = False
+        self._on_help = False
+        self._signals = terminal.Signals(lambda number: self.exit(return_code=128 + number))
+        self.list_lines = LineWidget(id="list")
+        self.keys_line = LineWidget(id="keys")
+        self.filter_label = LineWidget(id="filter-label")
+        self.filter_line = Input(id="filter", placeholder="show rows that hold this text", compact=True)
+        self.filter_line.cursor_blink = False
+
+    def compose(self) -> ComposeResult:
+        """The list over the keys; the filter takes the place of the keys."""
+        with Container(id="board"):
+            yield self.list_lines
+            yield self.keys_line
+            yield self.filter_label
+            yield self.filter_line
+
+    def on_mount(self) -> None:
+        """The first look, on a thread; the list says so until it is over."""
+        if not self.is_headless:
+            self._signals.install()
+        self.filter_line.display = self.filter_label.display = False
+        if self._watch:
+            self.set_interval(REFRESH_S, self._beat)
+        if self._message:
+            self._say(self._message)
+        self.action_refresh_list()
+
+    def on_unmount(self) -> None:
+        """Signals as they were."""
+        if not self.is_headless:
+            self._signals.remove()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another size."""
+        width, height = event.size
+        for widget, box in (
+            (self.list_lines, (0, 0, width, max(0, height - 1))),
+            (self.keys_line, (0, height - 1, width, 1)),
+            (self.filter_label, (0, height - 1, len(FILTER_LABEL), 1)),
+            (self.filter_line, (len(FILTER_LABEL), height - 1, max(1, width - len(FILTER_LABEL)), 1)),
+        ):
+            widget.styles.offset = box[:2]
+            widget.styles.width, widget.styles.height = box[2:]
+        self.call_after_refresh(self.paint)
+
+    # ------------------------------------------------------------------------------------------ looking
+
+    def _beat(self) -> None:
+        if not self.is_headless and terminal.terminal_gone():
+            self.exit(return_code=129)
+            return
+        self.action_refresh_list()
+
+    def action_refresh_list(self) -> None:
+        """Look again, on a thread: thousands of processes take their time."""
+        if not self._looking:
+            self._looking = True
+            self.run_worker(self._look(), exit_on_error=False)
+
+    async def _look(self) -> None:
+        try:
+            self.found = entries(await asyncio.to_thread(self._find))
+            self._problem = ""
+        except Exception as error:  # noqa: BLE001 - whatever it is: the list stays as it was, and it is tried again
+            self._problem = f"looking for processes failed: {type(error).__name__}: {error}"
+            if self.found is None:
+                self.found = []
+        finally:
+            self._looking = False
+        self.paint()
+
+    # ------------------------------------------------------------------------------------------ drawing
+
+    def paint(self) -> None:
+        """Bring the screen up to date."""
+        if not self.screen_stack:
+            return
+        width, height = self.list_lines.size
+        if self._on_help:
+            lines = fitted(_help(width), width, height, self._glyphs)
+        else:
+            lines = draw(self.found, self.view, width, height, self._glyphs, self._problem)
+        self.list_lines.show(lines)
+        self.keys_line.show(fitted(self._keys(width), width, 1, self._glyphs))
+        self.filter_label.show([[(FILTER_LABEL, "key-label")]])
+
+    def _keys(self, width: int) -> PanelLines:
+        if self._message:
+            return [[(" ", "text"), (cut(clean(self._message), max(1, width - 2), self._glyphs.ellipsis), "warn")]]
+        if self._on_help:
+            return [[(" ", "text"), ("q", "key"), (" back", "key-label")]]
+        shown = [key for key in KEYS if key.footer is not None and (self._rows or key.id not in ("pick", "filter"))]
+        if not any(row.whole for row in self._rows):
+            shown = [key for key in shown if key.id != "all"]
+        parts = [(key.footer or 0, [(key.shown, "key"), (" " + key.label, "key-label")]) for key in shown]
+        return [[(" ", "text"), *fill(parts, width - 2)]]
+
+    def _say(self, message: str) -> None:
+        self._message = message
+        self.set_timer(MESSAGE_S, self._unsay)
+        self.paint()
+
+    def _unsay(self) -> None:
+        self._message = ""
+        self.paint()
+
+    @property
+    def _rows(self) -> list[Entry[Found]]:
+        return matching(self.found or [], self.view.filter)
+
+    @property
+    def _selected(self) -> Entry[Found] | None:
+        return next((row for row in self._rows if row.key == self.view.cursor), None)
+
+    # ------------------------------------------------------------------------------------------ what keys do
+
+    def action_pick(self) -> None:
+        """This one."""
+        row = self._selected
+        if self._on_help:
+            self.action_help()
+        elif row is None:
+            return
+        elif row.chosen:
+            self.exit(row.chosen)
+        else:
+            self._say("it cannot be attached to; why stands above")
+
+    def action_pick_all(self) -> None:
+        """All ranks of its job."""
+        if self._on_help:
+            return
+        row = self._selected
+        whole = next((one for one in self.found or [] if row is not None and one.whole and one.key == row.group), None)
+        if row is not None and not row.chosen:
+            self._say("it cannot be attached to; why stands above")
+        elif whole is None:
+            self._say("it is no part of a job of several ranks that can be attached to")
+        else:
+            self.exit(whole.chosen)
+
+    def action_leave(self) -> None:
+        """None of them; from the help page, back."""
+        if self._on_help:
+            self.action_help()
+        else:
+            self.exit(None)
+
+    def action_help(self) -> None:
+        """The page with the keys, or back from it."""
+        self._on_help = not self._on_help
+        self.paint()
+
+    def action_move(self, step: int) -> None:
+        """Another row."""
+        self._go(self.view.at + step)
+
+    def action_page(self, step: int) -> None:
+        """A page on or back."""
+        self._go(self.view.at + step * self.view.page)
+
+    def action_end(self, at: int) -> None:
+        """The first or the last."""
+        self._go(at if at >= 0 else len(self._rows) - 1)
+
+    def _go(self, at: int) -> None:
+        rows = self._rows
+        if rows and not self._on_help:
+            self.view.at = min(max(0, at), len(rows) - 1)
+            self.view.cursor = rows[self.view.at].key
+            self.paint()
+
+    def action_undo(self) -> None:
+        """Back from the help page; else take the filter away."""
+        if self._on_help:
+            self.action_help()
+        elif self.filter_line.display or self.view.filter:
+            self._close_filter(keep=False)
+
+    def action_filter(self) -> None:
+        """Open the line that a filter is typed in."""
+        if self._on_help:
+            return
+        self.filter_label.display = self.filter_line.display = True
+        self.keys_line.display = False
+        self.filter_line.value = self.view.filter
+        self.filter_line.focus()
+
+    @on(Input.Changed, "#filter")
+    def narrow_while_typing(self, event: Input.Changed) -> None:
+        """Each letter narrows the rows at once."""
+        if self.filter_line.display:
+            self.view.filter = event.value
+            self.paint()
+
+    @on(Input.Submitted, "#filter")
+    def keep_filter(self) -> None:
+        """Enter keeps the filter."""
+        self._close_filter(keep=True)
+
+    def _close_filter(self, keep: bool) -> None:
+        self.filter_label.display = self.filter_line.display = False
+        self.keys_line.display = True
+        self.set_focus(None)
+        if not keep:
+            self.view.filter = ""
+        self.paint()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects a row; a second one on it chooses it."""
+        line = event.screen_y - next((y for y, line in enumerate(self.list_lines.lines) if _is_head(line)), -1) - 1
+        rows = self._rows
+        at = self.view.top + line
+        if 0 <= line < self.view.page and at < len(rows):
+            if event.chain > 1 and rows[at].key == self.view.cursor:
+                self.action_pick()
+            else:
+                self._go(at)
+
+
+def _is_head(line: Line) -> bool:
+    return bool(line) and line[0][1] == "head"
+
+
+def _help(width: int) -> PanelLines:
+    lines: PanelLines = [[("which process is to be watched", "title-focus")], *prose(ABOUT, width), *heading("keys")]
+    for key in KEYS:
+        lines += entry(key.shown, key.help, width)
+    return lines
+
+
+def pick(
+    find: Callable[[], Sequence[Found]],
+    *,
+    theme: str | None,
+    ascii: bool,  # noqa: A002
+    no_color: bool,
+    mouse: bool | None,
+) -> list[Found] | None:
+    """Let a person choose among the processes that `find` finds (called on a thread, every two seconds).
+
+    Gives the chosen ones, several for all ranks of a job; None where nobody was chosen. The terminal has to be able to show a
+    screen (`why_no_screen`).
+    """
+    terminal.prepare_environment()
+    colour_off = no_color or terminal.no_colour_wanted()
+    os.environ.pop("NO_COLOR", None)  # as in `run`: our theme without colours does it
+    themes, chosen, problems = choose_theme(theme, colour_off)
+    app = PickerApp(find, themes, chosen, terminal.choose_glyphs(ascii), "; ".join(problems))
+    try:
+        return app.run(mouse=mouse if mouse is not None else not terminal.over_ssh())
+    except OSError:
+        if not terminal.terminal_gone():
+            raise
+        return None

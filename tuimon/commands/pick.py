@@ -1,0 +1,16 @@
+"""`tuimon` alone on a terminal: choose among the jobs of this machine, then watch what was chosen."""
+
+from __future__ import annotations
+
+from tuimon.app.picker import pick
+from tuimon.attach.process import find_targets
+from tuimon.commands.attach import local_way, watch_all
+from tuimon.commands.options import DONE, Options
+
+
+def run(options: Options) -> int:
+    """Show the picker, and the monitor on what was picked. Gives the exit status; leaving without a choice is no failure."""
+    chosen = pick(find_targets, theme=options.theme, ascii=options.ascii, no_color=options.no_color, mouse=None)
+    if not chosen:
+        return DONE
+    return watch_all([local_way(target, None) for target in chosen], options)
