@@ -16,7 +16,7 @@ from tests.support.monitor import screen_text
 from tuimon.app.picker import PickerApp
 from tuimon.app.picking import ListView, draw, entries, name
 from tuimon.app.themes import load_themes
-from tuimon.attach.process import Target
+from tuimon.attach.find.process import Target
 from tuimon.draw.glyphs import ASCII, BRAILLE, GlyphSet
 from tuimon.draw.text import line_cells
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import injector, procfs, ptrace
-from tuimon.attach.injector import Outcome
+from tuimon.attach import procfs
+from tuimon.attach.inject import injector, ptrace
+from tuimon.attach.inject.injector import Outcome
 from tuimon.attach.refusal import Refused
 
 HERE = Path(__file__).resolve().parent

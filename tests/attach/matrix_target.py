@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuimon.attach import injector, procfs
+from tuimon.attach import procfs
+from tuimon.attach.inject import injector
 from tuimon.attach.session import Session, attach
 
 from .matrix_pythons import Interpreter

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tuimon.attach import delivery
+from tuimon.attach.inject import delivery
 from tuimon.hook import wire
 from tuimon.hook.bundle import bundle, digest
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tuimon.attach import borrowing, injector, procfs, ptrace, threads
-from tuimon.attach.borrowing import Borrower, Sent
+from tuimon.attach import procfs
+from tuimon.attach.inject import borrowing, injector, ptrace, threads
+from tuimon.attach.inject.borrowing import Borrower, Sent
+from tuimon.attach.inject.ptrace import Again
 from tuimon.attach.procfs import Memory
-from tuimon.attach.ptrace import Again
 from tuimon.attach.refusal import Refused
 
 from .conftest import needs_tracing, until

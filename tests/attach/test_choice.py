@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from tuimon.attach import choice, process
-from tuimon.attach.choice import choose
-from tuimon.attach.process import Target
+from tuimon.attach.find import choice, process
+from tuimon.attach.find.choice import choose
+from tuimon.attach.find.process import Target
 from tuimon.attach.refusal import Refused
 
 from .conftest import Start, needs_tracing

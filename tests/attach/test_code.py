@@ -10,8 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from tuimon.attach import code_aarch64, code_x86_64, frame_aarch64, layout, room
-from tuimon.attach.layout import Sleeping, Stopped, negative
+from tuimon.attach.inject import room
+from tuimon.attach.machine import code_aarch64, code_x86_64, frame_aarch64, layout
+from tuimon.attach.machine.layout import Sleeping, Stopped, negative
 
 ASM = Path(layout.__file__).parent / "asm"
 SOURCES = ("syscalls", "call", "stubs")

@@ -15,7 +15,8 @@ import pytest
 
 from tests.attach.conftest import anybodys_python, become_nobody, needs_tracing, until
 from tests.attach.surroundings import Begin, Job, job
-from tuimon.attach import limits, preflight, procfs, seccomp
+from tuimon.attach import limits, preflight, procfs
+from tuimon.attach.inject import seccomp
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tuimon.attach import procfs
-from tuimon.attach.choice import choose
-from tuimon.attach.process import Target, find_targets
+from tuimon.attach.find.choice import choose
+from tuimon.attach.find.process import Target, find_targets
 from tuimon.attach.refusal import Refused
 
 from .conftest import needs_tracing, until

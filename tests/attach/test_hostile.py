@@ -22,7 +22,8 @@ import pytest
 
 from tests.attach.conftest import anybodys_python, become_nobody, needs_tracing, until
 from tests.attach.surroundings import Begin, job
-from tuimon.attach import channel, delivery, procfs, session
+from tuimon.attach import channel, procfs, session
+from tuimon.attach.inject import delivery
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 from tuimon.hook import wire

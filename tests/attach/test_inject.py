@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import injector, procfs
+from tuimon.attach import procfs
+from tuimon.attach.inject import injector
 from tuimon.attach.refusal import Refused
 
 from .conftest import HIT, Start, needs_tracing, until

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import belongings, command_lines, family, ranks
-from tuimon.attach.process import Target, describe, find_targets
+from tuimon.attach.find import belongings, command_lines, family, ranks
+from tuimon.attach.find.process import Target, describe, find_targets
 from tuimon.attach.refusal import Refused
 
 from .conftest import Start, become_nobody, needs_tracing, until
@@ -243,7 +243,7 @@ def test_other_users_process(run: Run, library: Path, tmp_path: Path) -> None:
     source = Path(family.__file__).resolve().parents[2]
     script = (
         f"import sys; sys.path.insert(0, {str(source)!r})\n"
-        "from tuimon.attach.process import describe\n"
+        "from tuimon.attach.find.process import describe\n"
         f"target = describe({program.pid})\nprint(target.kind, target.has_torch, target.gpus, target.attachable, target.code)\n"
     )
     python = "/usr/bin/python3"
@@ -319,7 +319,7 @@ def test_launchers(command: str, name: str | None) -> None:
 def test_our_own_command_lines() -> None:
     assert command_lines.is_tuimon(["python", "-m", "tuimon", "attach", "1"])
     assert command_lines.is_tuimon(["/usr/bin/python3", "/usr/local/bin/tuimon", "list"])
-    assert command_lines.is_tuimon(["python", "-I", "-S", "-c", "from tuimon.attach.helper import main"])
+    assert command_lines.is_tuimon(["python", "-I", "-S", "-c", "from tuimon.attach.inject.helper import main"])
     assert not command_lines.is_tuimon(["python", "train.py", "--monitor", "tuimon"])
     assert not command_lines.is_tuimon(["python", "-m", "tuimonitor"])
 
@@ -391,6 +391,6 @@ def test_gpus() -> None:
 
 def test_refusals_name_the_process() -> None:
     with pytest.raises(Refused):
-        from tuimon.attach.choice import choose
+        from tuimon.attach.find.choice import choose
 
         choose([2**22 + 5], False)

@@ -17,13 +17,14 @@ from typing import Any
 
 import pytest
 
-from tuimon.attach import delivery, ladder, preflight, procfs, remote_exec, tracer
-from tuimon.attach.injector import Injection
-from tuimon.attach.ladder import Climb, steps
+from tuimon.attach import preflight, procfs, tracer
+from tuimon.attach.inject import delivery, ladder, remote_exec
+from tuimon.attach.inject.injector import Injection
+from tuimon.attach.inject.ladder import Climb, steps
+from tuimon.attach.inject.remote_exec import ScriptFile
+from tuimon.attach.inject.waiting import Wait
 from tuimon.attach.refusal import Refused
-from tuimon.attach.remote_exec import ScriptFile
 from tuimon.attach.session import attach
-from tuimon.attach.waiting import Wait
 
 from .conftest import HIT, Start, needs_tracing, until
 from .matrix_pythons import Interpreter, specified, split_specifications
@@ -343,7 +344,7 @@ sys.addaudithook(forbid)
 def test_audit_hook_that_forbids_it_is_named(start_new: StartNew, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_exec, "HELLO_S", 0.5)
     program = start_new("busy")
-    from tuimon.attach import injector
+    from tuimon.attach.inject import injector
 
     injector.inject(program.pid, procfs.start_ticks(program.pid), FORBID.encode(), 10, lambda _: None)
     told = climb(program, form="remote_exec")

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import borrowing, foothold, interpreter, layout, lock, preflight, procfs, ptrace, room
-from tuimon.attach.foothold import Foothold
-from tuimon.attach.injector import Injection, guarded
-from tuimon.attach.ladder import Climb
-from tuimon.attach.machine import code
+from tuimon.attach import interpreter, preflight, procfs
+from tuimon.attach.inject import borrowing, foothold, lock, ptrace, room
+from tuimon.attach.inject.foothold import Foothold
+from tuimon.attach.inject.injector import Injection, guarded
+from tuimon.attach.inject.ladder import Climb
+from tuimon.attach.inject.waiting import Wait
+from tuimon.attach.machine import code, layout
 from tuimon.attach.procfs import Memory
 from tuimon.attach.refusal import Refused
-from tuimon.attach.waiting import Wait
 
 from .conftest import HIT, Program, Start, needs_tracing, until
 

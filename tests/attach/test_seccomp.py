@@ -11,7 +11,8 @@ import pytest
 
 from tests.attach.conftest import anybodys_python, become_nobody, needs_tracing, until
 from tests.attach.surroundings import ALLOW, ERRNO_EPERM, KILL, SANDBOX, TRAP, Begin, job
-from tuimon.attach import bpf, procfs, seccomp
+from tuimon.attach import procfs
+from tuimon.attach.inject import bpf, seccomp
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 

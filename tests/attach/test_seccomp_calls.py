@@ -20,7 +20,7 @@ import pytest
 from tests.attach.conftest import needs_tracing, until
 from tests.attach.matrix_pythons import discover
 from tests.attach.surroundings import Begin, Job, job
-from tuimon.attach import bpf, needs
+from tuimon.attach.inject import bpf, needs
 from tuimon.attach.session import Session, attach
 
 __all__ = ["job"]

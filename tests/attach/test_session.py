@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import channel, delivery, preflight, procfs, remote_exec, session, tracer
+from tuimon.attach import channel, preflight, procfs, session, tracer
+from tuimon.attach.inject import delivery, remote_exec
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 from tuimon.hook import wire

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import calls, procfs, room, tracer
+from tuimon.attach import calls, procfs, tracer
+from tuimon.attach.inject import room
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import Waiting, attach
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import ptrace
+from tuimon.attach.inject import ptrace
 from tuimon.attach.refusal import Refused
 from tuimon.commands import doctor
 from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, Options

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tuimon.attach.process import Target
+from tuimon.attach.find.process import Target
 from tuimon.attach.refusal import Refused
 from tuimon.commands import listing
 from tuimon.commands.options import CANNOT_ATTACH, USAGE, Far, Options

@@ -13,7 +13,7 @@ from tests.attach import cycles, kills
 from tests.attach.conftest import CYCLES, needs_tracing, until
 from tests.attach.matrix_pythons import describe
 from tests.attach.matrix_target import TORCH, Running, start
-from tuimon.attach.process import find_targets
+from tuimon.attach.find.process import find_targets
 from tuimon.attach.session import attach
 
 pytestmark = [pytest.mark.live, needs_tracing]

@@ -135,7 +135,7 @@ def test_hello_and_beats(far: Begin) -> None:
 
 def test_what_prints_does_not_get_into_the_protocol(far: Begin) -> None:
     noisy = (
-        "import os, sys, tuimon.attach.process as process\n"
+        "import os, sys, tuimon.attach.find.process as process\n"
         "def find_targets(**_):\n"
         "    print('print'); os.write(1, b'raw'); os.system('echo child'); sys.stdout.flush()\n"
         "    assert os.read(0, 10) == b''\n"

@@ -18,7 +18,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tuimon.attach import frame_aarch64, injector, procfs, room, session, threads
+from tuimon.attach import procfs, session
+from tuimon.attach.inject import injector, room, threads
+from tuimon.attach.machine import frame_aarch64
 from tuimon.attach.refusal import Refused
 
 HERE = Path(__file__).resolve().parent

@@ -11,8 +11,9 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tuimon.attach import elf, remote_exec
-from tuimon.attach.layout import STUB_SYMBOLS
+from tuimon.attach import elf
+from tuimon.attach.inject import remote_exec
+from tuimon.attach.machine.layout import STUB_SYMBOLS
 from tuimon.attach.procfs import Mapping, Memory
 from tuimon.attach.refusal import Refused
 

@@ -11,7 +11,8 @@ import struct
 import time
 from typing import NamedTuple
 
-from tuimon.attach import interpreter, limits, procfs, ptrace, seccomp
+from tuimon.attach import interpreter, limits, procfs
+from tuimon.attach.inject import ptrace, seccomp
 from tuimon.attach.machine import code
 from tuimon.attach.procfs import Mapping, Memory
 from tuimon.attach.refusal import Refused

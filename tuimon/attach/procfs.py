@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tuimon.attach import writing
+from tuimon.attach.inject import writing
 
 
 def status(pid: int, tid: int | None = None) -> dict[str, str]:

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from tuimon.attach import channel, explain, preflight, procfs
 from tuimon.attach.channel import Channel
 from tuimon.attach.connection import Report, Session
+from tuimon.attach.inject.waiting import Wait, Waiting
 from tuimon.attach.launch import launch
 from tuimon.attach.preflight import Target
 from tuimon.attach.refusal import Refused
 from tuimon.attach.tracer import Tracer
-from tuimon.attach.waiting import Wait, Waiting
 from tuimon.hook import wire
 from tuimon.hook.bundle import bundle
 

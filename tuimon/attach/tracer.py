@@ -14,12 +14,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tuimon.attach import delivery, helper, preflight, procfs
+from tuimon.attach import preflight, procfs
 from tuimon.attach.channel import Channel
 from tuimon.attach.connection import Report
+from tuimon.attach.inject import delivery, helper
+from tuimon.attach.inject.waiting import Waiting
 from tuimon.attach.preflight import Target
 from tuimon.attach.refusal import Refused
-from tuimon.attach.waiting import Waiting
 
 ROOT = Path(os.path.abspath(__file__)).parents[2]  # not resolved: it may be an archive without a name, see `relay/sent.py`
 """The directory from which `tuimon` can be imported."""
@@ -51,7 +52,9 @@ class Tracer:
     def _start_helper(self, request: dict[str, Any]) -> int:
         # isolated: neither the environment nor a sitecustomize of the user has a say in a process that traces others; and it
         # writes no .pyc, which under sudo would be root's in the user's environment
-        program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tuimon.attach.helper import main; sys.exit(main())"
+        program = (
+            f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tuimon.attach.inject.helper import main; sys.exit(main())"
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", "-c", program],
             stdin=subprocess.PIPE,

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tuimon.attach.choice import choose
-from tuimon.attach.process import Target
+from tuimon.attach.find.choice import choose
+from tuimon.attach.find.process import Target
+from tuimon.attach.inject.waiting import Waiting
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
-from tuimon.attach.waiting import Waiting
 from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, USAGE, Far, Options, say
 from tuimon.commands.watch import report, signals, watch
 from tuimon.draw.text import clean

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from tuimon.attach.command_lines import is_script_of_a_shell
-from tuimon.attach.process import Target, find_targets
+from tuimon.attach.find.command_lines import is_script_of_a_shell
+from tuimon.attach.find.process import Target, find_targets
 from tuimon.attach.refusal import Refused
 from tuimon.commands.options import CANNOT_ATTACH, USAGE, Far, Options, deliver, say
 from tuimon.draw.format import age

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tuimon.app.picker import pick
-from tuimon.attach.process import find_targets
+from tuimon.attach.find.process import find_targets
 from tuimon.commands.attach import local_way, watch_all
 from tuimon.commands.options import DONE, Options
 

@@ -6,8 +6,8 @@ import os
 import socket
 import struct
 
-from tuimon.attach import belongings, command_lines
-from tuimon.attach.family import Machine, Process
+from tuimon.attach.find import belongings, command_lines
+from tuimon.attach.find.family import Machine, Process
 
 _NETLINK_SOCK_DIAG = 4
 _BY_FAMILY, _DONE, _ERROR = 20, 3, 2

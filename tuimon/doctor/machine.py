@@ -14,7 +14,9 @@ import time
 from pathlib import Path
 
 from tuimon import __version__
-from tuimon.attach import belongings, interpreter, preflight, procfs, ptrace
+from tuimon.attach import interpreter, preflight, procfs
+from tuimon.attach.find import belongings
+from tuimon.attach.inject import ptrace
 from tuimon.attach.refusal import Refused
 from tuimon.doctor.checks import Check, TooSlow, note, ok, problem, within
 

@@ -7,8 +7,10 @@ import os
 import struct
 from dataclasses import replace
 
-from tuimon.attach import belongings, calls, choice, explain, ladder, preflight, procfs, seccomp
-from tuimon.attach.process import Target, describe
+from tuimon.attach import calls, explain, preflight, procfs
+from tuimon.attach.find import belongings, choice
+from tuimon.attach.find.process import Target, describe
+from tuimon.attach.inject import ladder, seccomp
 from tuimon.attach.refusal import Refused
 from tuimon.doctor import attached
 from tuimon.doctor.checks import Check, note, ok, problem

@@ -168,12 +168,12 @@ def _surroundings() -> dict[str, Any]:
 
 
 def _list(everything: bool) -> list[dict[str, Any]]:
-    from tuimon.attach.process import find_targets
+    from tuimon.attach.find.process import find_targets
 
     return [asdict(target) for target in find_targets(everything=everything)]
 
 
 def _choose(pids: list[int], everybody: bool) -> list[dict[str, Any]]:
-    from tuimon.attach.choice import choose
+    from tuimon.attach.find.choice import choose
 
     return [asdict(target) for target in choose(pids, everybody)]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tuimon import __version__
-from tuimon.attach.process import Target
+from tuimon.attach.find.process import Target
 from tuimon.attach.refusal import Refused
 from tuimon.draw.text import clean
 from tuimon.hook import wire

@@ -1,4 +1,4 @@
-"""The short-lived process that does all the tracing: `python -m tuimon.attach.helper`, JSON in, lines of JSON out.
+"""The short-lived process that does all the tracing: `python -m tuimon.attach.inject.helper`, JSON in, lines of JSON out.
 
 A process of its own because ptrace belongs to one thread, because its end detaches from everything whatever happens, and
 because it can block every signal. It also makes the socket in the target's file system as the target's own user, which a
@@ -33,11 +33,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tuimon.attach import delivery
-from tuimon.attach.ladder import Climb, take_time
+from tuimon.attach.inject import delivery
+from tuimon.attach.inject.ladder import Climb, take_time
+from tuimon.attach.inject.remote_exec import ScriptFile
+from tuimon.attach.inject.waiting import Wait, Waiting
 from tuimon.attach.refusal import Refused
-from tuimon.attach.remote_exec import ScriptFile
-from tuimon.attach.waiting import Wait, Waiting
 
 Request = dict[str, Any]
 Answer = Callable[[dict[str, Any]], None]

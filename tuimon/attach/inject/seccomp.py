@@ -35,9 +35,10 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tuimon.attach import bpf, needs, procfs, ptrace
-from tuimon.attach.layout import Stopped
-from tuimon.attach.needs import Need
+from tuimon.attach import procfs
+from tuimon.attach.inject import bpf, needs, ptrace
+from tuimon.attach.inject.needs import Need
+from tuimon.attach.machine.layout import Stopped
 from tuimon.attach.procfs import Memory
 from tuimon.attach.refusal import Refused
 

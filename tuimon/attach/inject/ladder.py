@@ -15,12 +15,13 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from tuimon.attach import preflight, procfs, remote_exec
-from tuimon.attach.injector import GONE_S, Injection, Outcome, guarded
+from tuimon.attach import preflight, procfs
+from tuimon.attach.inject import remote_exec
+from tuimon.attach.inject.injector import GONE_S, Injection, Outcome, guarded
+from tuimon.attach.inject.remote_exec import RemoteExec, ScriptFile
+from tuimon.attach.inject.waiting import Wait
 from tuimon.attach.preflight import Target
 from tuimon.attach.refusal import Refused
-from tuimon.attach.remote_exec import RemoteExec, ScriptFile
-from tuimon.attach.waiting import Wait
 
 OWN, REMOTE_EXEC = "own", "remote_exec"
 ORDER = (OWN, REMOTE_EXEC)

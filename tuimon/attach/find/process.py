@@ -10,8 +10,9 @@ import re
 import time
 from dataclasses import dataclass, replace
 
-from tuimon.attach import belongings, command_lines, preflight, procfs, ranks
-from tuimon.attach.family import Kind, Machine, Process
+from tuimon.attach import preflight, procfs
+from tuimon.attach.find import belongings, command_lines, ranks
+from tuimon.attach.find.family import Kind, Machine, Process
 from tuimon.attach.refusal import Refused
 
 __all__ = ["Kind", "Target", "describe", "find_targets"]

@@ -87,7 +87,7 @@ def is_tuimon(argv: Sequence[str]) -> bool:
     """Whether it is tuimon itself, its helper or its far end."""
     kind, name, rest = program(argv)
     if kind == "code":
-        return "tuimon.attach.helper" in name or "tuimon.relay" in name
+        return "tuimon.attach.inject.helper" in name or "tuimon.relay" in name
     if kind == "module":
         return name.split(".")[0] == "tuimon"
     return _base(name) in ("tuimon", "tuimon.pyz") or any(

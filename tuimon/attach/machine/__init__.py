@@ -10,8 +10,8 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
-from tuimon.attach import code_aarch64, code_x86_64
-from tuimon.attach.layout import Registers, Sleeping, Stopped, Way
+from tuimon.attach.machine import code_aarch64, code_x86_64
+from tuimon.attach.machine.layout import Registers, Sleeping, Stopped, Way
 from tuimon.attach.procfs import Memory
 
 

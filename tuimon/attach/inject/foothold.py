@@ -11,15 +11,16 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-from tuimon.attach import explain, layout, procfs, ptrace, room, seccomp, threads, writing
-from tuimon.attach.borrowing import Borrower
-from tuimon.attach.layout import Registers, Stopped, Unusable, Way
-from tuimon.attach.lock import Lock
-from tuimon.attach.machine import code
+from tuimon.attach import explain, procfs
+from tuimon.attach.inject import ptrace, room, seccomp, threads, writing
+from tuimon.attach.inject.borrowing import Borrower
+from tuimon.attach.inject.lock import Lock
+from tuimon.attach.inject.ptrace import Again
+from tuimon.attach.inject.waiting import Wait
+from tuimon.attach.machine import code, layout
+from tuimon.attach.machine.layout import Registers, Stopped, Unusable, Way
 from tuimon.attach.preflight import Target
-from tuimon.attach.ptrace import Again
 from tuimon.attach.refusal import Refused
-from tuimon.attach.waiting import Wait
 
 CHOICES = 400
 """How often a thread is chosen anew; a pause of a millisecond lies in between."""

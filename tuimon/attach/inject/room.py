@@ -13,8 +13,8 @@ import secrets
 import struct
 from typing import NamedTuple
 
-from tuimon.attach import elf, layout
-from tuimon.attach.machine import code
+from tuimon.attach import elf
+from tuimon.attach.machine import code, layout
 from tuimon.attach.procfs import Mapping, Memory
 from tuimon.attach.refusal import Refused
 

@@ -19,15 +19,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NoReturn
 
-from tuimon.attach import explain, layout, preflight, procfs, threads
-from tuimon.attach.foothold import Foothold
-from tuimon.attach.layout import Stopped
-from tuimon.attach.machine import code
+from tuimon.attach import explain, preflight, procfs
+from tuimon.attach.inject import threads
+from tuimon.attach.inject.foothold import Foothold
+from tuimon.attach.inject.ptrace import Again
+from tuimon.attach.inject.waiting import Wait
+from tuimon.attach.machine import code, layout
+from tuimon.attach.machine.layout import Stopped
 from tuimon.attach.preflight import Target
 from tuimon.attach.procfs import ThreadCall
-from tuimon.attach.ptrace import Again
 from tuimon.attach.refusal import Refused
-from tuimon.attach.waiting import Wait
 
 KICK_S = 0.25
 KICKS = 3

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from tuimon.attach import preflight, procfs
-from tuimon.attach.process import Target, find_targets
+from tuimon.attach.find.process import Target, find_targets
 from tuimon.attach.refusal import Refused
 
 NEVER = ("loader worker", "compile worker")

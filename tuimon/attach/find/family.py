@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal
 
-from tuimon.attach import belongings, calls, command_lines, procfs
+from tuimon.attach import calls, procfs
+from tuimon.attach.find import belongings, command_lines
 
 Kind = Literal["job", "launcher", "loader worker", "compile worker", "worker"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from tuimon.attach import frame_aarch64
-from tuimon.attach.layout import EINTR, Registers, Sleeping, Stopped, Unusable, Way, negative, words
+from tuimon.attach.machine import frame_aarch64
+from tuimon.attach.machine.layout import EINTR, Registers, Sleeping, Stopped, Unusable, Way, negative, words
 from tuimon.attach.procfs import Memory
 
 SYSCALLS = bytes.fromhex(

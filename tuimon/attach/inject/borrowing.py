@@ -24,11 +24,12 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tuimon.attach import procfs, ptrace
-from tuimon.attach.layout import Registers, Stopped
+from tuimon.attach import procfs
+from tuimon.attach.inject import ptrace
+from tuimon.attach.inject.ptrace import Again
 from tuimon.attach.machine import code
+from tuimon.attach.machine.layout import Registers, Stopped
 from tuimon.attach.procfs import Memory
-from tuimon.attach.ptrace import Again
 
 LEAVE_S = 2.0
 LOOKS = 3

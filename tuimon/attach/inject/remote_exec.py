@@ -20,9 +20,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tuimon.attach import procfs
+from tuimon.attach.inject.waiting import Wait
 from tuimon.attach.procfs import Memory
 from tuimon.attach.refusal import Refused
-from tuimon.attach.waiting import Wait
 
 COOKIE = b"xdebugpy"
 FIRST = (3, 14)

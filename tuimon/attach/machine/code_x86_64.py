@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tuimon.attach import layout
-from tuimon.attach.layout import EINTR, Registers, Sleeping, Stopped, Way, negative, words
+from tuimon.attach.machine import layout
+from tuimon.attach.machine.layout import EINTR, Registers, Sleeping, Stopped, Way, negative, words
 from tuimon.attach.procfs import Memory
 
 SYSCALLS = bytes.fromhex(

@@ -18,8 +18,8 @@ import struct
 import time
 from collections.abc import Callable
 
-from tuimon.attach.layout import Registers, Sleeping, Stopped
 from tuimon.attach.machine import MACHINES, code
+from tuimon.attach.machine.layout import Registers, Sleeping, Stopped
 from tuimon.attach.procfs import Memory, only_poller, sleeps, status, thread_call
 from tuimon.attach.refusal import Refused
 
