@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ WHAT_ELSE = (
     ("tuimon demo", "see what it looks like"),
     ("tuimon attach ssh://host/PID", "a process of another host"),
 )
+
+RANDOM_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What torchrun calls a job that nobody named: no use to a person."""
 
 
 Found = TypeVar("Found", bound=Candidate)
@@ -126,7 +130,8 @@ def name(row: Entry[Found]) -> str:
     able = len(row.chosen)
     what = "ranks" if all(one.rank is not None for one in row.found) else "processes"
     count = f"all {able} {what}" if able == len(row.found) else f"{able} of {len(row.found)} {what}"
-    return f"{count} of {first.job or program(first.command)}"
+    named = first.job is not None and not RANDOM_NAME.fullmatch(first.job)
+    return f"{count} of {first.job if named else program(first.command)}"
 
 
 def program(words: Sequence[str]) -> str:

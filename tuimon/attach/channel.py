@@ -117,7 +117,7 @@ def _tidy(directory: int) -> None:
         with contextlib.suppress(OSError):  # another user's, or gone meanwhile
             facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
             age = time.time() - facts.st_mtime
-            if stat.S_ISREG(facts.st_mode) and age > STALE_SCRIPT_S:
+            if name.endswith(".py") and stat.S_ISREG(facts.st_mode) and age > STALE_SCRIPT_S:
                 _tidy_script(directory, name)
             if stat.S_ISSOCK(facts.st_mode) and age > STALE_S:
                 with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuimon.draw.text import harmless
+from tuimon.draw.text import harmless, wrap
 
 DONE, FAILED, USAGE, CANNOT_ATTACH = 0, 1, 2, 3
 """The exit statuses of the contract."""
@@ -48,9 +49,12 @@ class Far:
 
 
 def say(text: str) -> None:
-    """Narrate: one line on stderr, whatever the text is made of. Data never goes there."""
+    """Narrate on stderr, whatever the text is made of; broken between words where that is a terminal. Data never goes there."""
+    line = f"tuimon: {harmless(text)}"
     try:
-        sys.stderr.write(f"tuimon: {harmless(text)}\n")
+        if sys.stderr.isatty():
+            line = "\n  ".join(wrap(line, max(20, shutil.get_terminal_size().columns - 2)))
+        sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:
         pass  # nobody listens

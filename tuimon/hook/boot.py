@@ -105,7 +105,7 @@ def connect(path):
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(GREETING_S)
-        connection.connect(path)
+        insist(connection, path)
         if strange(connection):
             raise OSError
     except OSError:
@@ -119,6 +119,19 @@ def connect(path):
     global who
     who = identity(connection)
     return connection
+
+
+def insist(connection, path):
+    """Connect, also where somebody else fills the queue of those who want to: the kernel says "again" then, at once."""
+    import time
+
+    for _ in range(200):
+        try:
+            connection.connect(path)
+            return
+        except BlockingIOError:
+            time.sleep(0.02)
+    raise OSError
 
 
 def know_the_main_thread():

@@ -180,7 +180,7 @@ def _bind_somewhere(request: Request) -> int:
                 listening.bind(request["name"])
             except OSError:
                 continue
-            listening.listen(4)
+            listening.listen(64)
             return index
     finally:
         listening.close()  # our copy: when tuimon is gone, nobody may listen there any more
