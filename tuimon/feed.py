@@ -30,6 +30,9 @@ from tuimon.ways import Contact, Session, Way
 END_GRACE_S = 2.0
 """A connection that closes and a process that ends are one event that is seen twice; so long the second is waited for."""
 
+EXIT_S = 30.0
+"""A job whose hook has said that the interpreter is exiting may take longer: libraries are unloaded, memory is given back."""
+
 CANCEL_S = 1.5
 """A cancelled attach gives up within a second; so long the way out waits for it."""
 
@@ -323,12 +326,13 @@ class LiveFeed:
         """Find out how it ended, and put that. Waits for a moment: one end is seen in two places, one after the other."""
         session = self._session
         assert session is not None
+        grace_s = EXIT_S if reason == "exit" else END_GRACE_S
         if self._process is not None:
-            if not self.exited.wait(END_GRACE_S):
+            if not self.exited.wait(grace_s):
                 self._inbox.put(ev.TargetEnded(self._now(), "lost", f"{reason}; the program goes on"))
         elif session.brings_sources:  # its processes are not ours to look at; the far end tells if one has ended
             self._inbox.put(ev.TargetEnded(self._now(), "lost", reason))
-        elif _gone_within(session.pid, END_GRACE_S):
+        elif _gone_within(session.pid, grace_s):
             detail = "the process has ended (with what status only its parent knows)"
             self._inbox.put(ev.TargetEnded(self._now(), "exited", detail))
         else:
