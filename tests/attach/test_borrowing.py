@@ -92,7 +92,10 @@ def test_thread_in_the_call_that_it_was_sent_from_is_back(borrower: Borrower) ->
     stack.put(41 * PAGE, OURS[0])
     borrower.out[1] = Sent(MASK, (0x1234, sp), sp)
     assert left(borrower, sp)
-    assert not left(borrower, sp + 8)
+    assert left(borrower, sp + 8)  # higher up: a frame to return by would lie below where it was sent with
+    assert left(borrower, sp - 8)
+    stack.put(40 * PAGE - 16, OURS[0])
+    assert not left(borrower, sp - 64)
 
 
 def test_thread_in_our_code_or_on_our_stack_or_on_none_is_not_back(borrower: Borrower) -> None:

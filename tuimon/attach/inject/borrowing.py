@@ -51,6 +51,8 @@ class Sent(NamedTuple):
     """Its pc and sp; None where they are not known."""
     lowest: int = 0
     """Where its stack pointer was on our code: its own one, or below that, where a frame for it lies there."""
+    tail: tuple[int, int] | None = None
+    """It was not sent, but has run a stub, and may be at these addresses of it still; with what stack pointer is not known."""
 
 
 class Borrower:
@@ -98,14 +100,12 @@ class Borrower:
                 self.out.pop(tid, None)
             raise
 
-    def expect(self, tid: int) -> None:
-        """Note that a thread which was not sent may be in our code all the same: it has run a stub."""
+    def expect(self, tid: int, tail: tuple[int, int]) -> None:
+        """Note that a thread which was not sent may be in our code all the same: it has run a stub, up to its `tail`."""
         if tid not in self.out:
             mask = _blocked(self.pid, tid)
             if mask is not None:
-                self.out[tid] = self._sent.get(tid) or Sent(mask)
-                # it has not gone there from where it was sent from
-                self.out[tid] = self.out[tid]._replace(place=None)
+                self.out[tid] = Sent(self._sent[tid].mask if tid in self._sent else mask, tail=tail)
 
     def all_back(self, but: int | None = None) -> bool:
         """Whether every thread that was sent off is back, except one that is about to be stopped anyway."""
@@ -164,24 +164,30 @@ class Borrower:
         current = next(((start, end) for start, end in stacks if start <= sp < end), None)
         if current is None:
             return False
-        search = [(sp, min(current[1], sp + DEPTH))]
-        if sent is not None:
-            own = next(((start, end) for start, end in stacks if start <= sent.lowest < end), None)
-            if own != current and (mask or _blocked(self.pid, tid)) != sent.mask:
-                return False  # on another stack with other signals blocked: it looks like a handler
-            here = sp if own == current else 0  # what lies below is of no use to it any more
-            if own is not None and here < sent.lowest:
-                search.append((max(own[0], sent.lowest - FRAME, here), sent.lowest))
-        return not any(self._leads_to_us(start, end) for start, end in search)
+        above = sp, min(current[1], sp + DEPTH)
+        if sent is None:
+            return not self._leads_to(self.spans, *above)
+        if sent.tail is not None:
+            # the words that its calls have left behind point elsewhere in the stub: only a signal's frame holds one of these
+            return not self._leads_to([sent.tail], *above)
+        own = next(((start, end) for start, end in stacks if start <= sent.lowest < end), None)
+        if own == current:
+            # a frame to return by lies right below where it was sent with; what lies above is older, what lies below sp is dead
+            return sp >= sent.lowest or not self._leads_to(self.spans, max(sp, sent.lowest - FRAME), sent.lowest)
+        if (mask or _blocked(self.pid, tid)) != sent.mask:
+            return False  # on another stack with other signals blocked: it looks like a handler
+        if own is not None and self._leads_to(self.spans, max(own[0], sent.lowest - FRAME), sent.lowest):
+            return False
+        return not self._leads_to(self.spans, *above)
 
-    def _leads_to_us(self, start: int, end: int) -> bool:
-        """Whether one of the words there points into our code, or to our stack. What cannot be read may."""
+    def _leads_to(self, spans: list[tuple[int, int]], start: int, end: int) -> bool:
+        """Whether one of the words there points into one of the spans. What cannot be read may."""
         start &= ~7
         try:
             data = self.memory.read(start, end - start)
         except OSError:
             return True
-        for first, behind in self.spans:
+        for first, behind in spans:
             for high in range(first >> 16, (behind - 1 >> 16) + 1):
                 for found in re.finditer(re.escape(high.to_bytes(6, "little")), data):
                     at = found.start() - 2

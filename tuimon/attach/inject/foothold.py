@@ -357,7 +357,8 @@ class Foothold:
             return False
         by = procfs.tid_outside(self.pid, self.word(layout.RAN_BY)) if self.word(layout.RAN) else None
         if by is not None:
-            self.borrower.expect(by)
+            start, end = code.PENDING_TAIL
+            self.borrower.expect(by, (self.region.base + start, self.region.base + end))
         return True
 
 

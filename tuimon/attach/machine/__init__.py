@@ -55,6 +55,10 @@ class Machine(Protocol):
         """Where that entry lies in STUBS."""
 
     @property
+    def PENDING_TAIL(self) -> tuple[int, int]:
+        """Offsets in STUBS: what a queued call may have yet to run when it has counted itself."""
+
+    @property
     def LEAST_ROOM(self) -> int:
         """Bytes that the place for `system_calls` has to have."""
 

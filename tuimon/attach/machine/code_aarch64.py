@@ -44,6 +44,7 @@ STUBS = bytes.fromhex(
 
 ENTER_PENDING = 0x0
 ENTER_THREAD = 0x60
+PENDING_TAIL = (0, len(STUBS))  # not narrowed to what follows the counting, as on x86_64
 
 NAME = "64-bit Arm"
 ELF_MACHINE = 183

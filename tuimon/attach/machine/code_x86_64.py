@@ -47,6 +47,9 @@ ENTER_PENDING = 0x0
 ENTER_THREAD = 0x40
 """Where the two entries lie in STUBS."""
 
+PENDING_TAIL = (STUBS.index(b"\xf0\xff\x43\x24") + 4, STUBS.index(b"\xf0\xff\x43\x24") + 11)
+"""Offsets in STUBS: what a queued call has yet to run once it has counted itself (RAN), after `lock inc` up to its `ret`."""
+
 NAME = "64-bit x86"
 ELF_MACHINE = 62
 PAGE_SIZES = (4096,)
