@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import procfs
+from tuimon.attach import preflight, procfs
 from tuimon.attach.inject import injector, ptrace
 from tuimon.attach.inject.injector import Outcome
 from tuimon.attach.refusal import Refused
@@ -87,6 +87,32 @@ def become_nobody() -> None:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
+
+
+def as_nobody(work: Callable[[], str]) -> str:
+    """What `work` gives in a child that is an ordinary user."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            become_nobody()
+            os.write(writing, work().encode())
+        except BaseException as error:  # noqa: BLE001 - the child must not go on as a second test run
+            os.write(writing, repr(error).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as file:
+        return file.read()
+
+
+def refused_by(pid: int) -> str:
+    """The code and the sentence of a look."""
+    try:
+        preflight.look(pid).close()
+    except Refused as refused:
+        return f"{refused.code}: {refused.sentence}"
+    return "allowed"
 
 
 def anybodys_python() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attach.conftest import anybodys_python, become_nobody, needs_tracing, until
+from tests.attach.conftest import anybodys_python, as_nobody, become_nobody, needs_tracing, refused_by, until
 from tests.attach.surroundings import Begin, Job, job
 from tuimon.attach import limits, preflight, procfs
 from tuimon.attach.inject import seccomp
@@ -107,32 +107,6 @@ def test_noexec_is_no_hindrance(job: Begin) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- users
-
-
-def as_nobody(work: Callable[[], str]) -> str:
-    """What `work` gives in a child that is an ordinary user."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            become_nobody()
-            os.write(writing, work().encode())
-        except BaseException as error:  # noqa: BLE001 - the child must not go on as a second test run
-            os.write(writing, repr(error).encode())
-        os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
-    with os.fdopen(reading) as file:
-        return file.read()
-
-
-def refused_by(pid: int) -> str:
-    """The code and the sentence of a look."""
-    try:
-        preflight.look(pid).close()
-    except Refused as refused:
-        return f"{refused.code}: {refused.sentence}"
-    return "allowed"
 
 
 @needs_root

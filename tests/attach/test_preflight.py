@@ -16,7 +16,7 @@ from tuimon.attach import calls, explain, preflight, procfs
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 
-from .conftest import anybodys_python, become_nobody, needs_tracing, until
+from .conftest import anybodys_python, as_nobody, become_nobody, needs_tracing, refused_by, until
 
 pytestmark = needs_tracing
 SLEEP = "import time; time.sleep(600)"
@@ -180,32 +180,6 @@ def test_without_torch_is_no_refusal(spawn) -> None:
     assert seen.python == sys.version_info[:2]
 
 
-def as_other_user(work: Callable[[], str]) -> str:
-    """What `work` gives in a child that has another uid and no capabilities."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            become_nobody()
-            os.write(writing, work().encode())
-        except BaseException as error:  # noqa: BLE001 - the child must not go on as a second test run
-            os.write(writing, repr(error).encode())
-        os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
-    with os.fdopen(reading) as file:
-        return file.read()
-
-
-def look_code(pid: int) -> str:
-    """The code and the sentence by which a look is refused."""
-    try:
-        preflight.look(pid).close()
-    except Refused as refused:
-        return f"{refused.code}: {refused.sentence}"
-    return "allowed"
-
-
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing the user needs root")
 
 
@@ -215,7 +189,7 @@ def test_other_users_process(spawn) -> None:
     until(asleep(process.pid))
     before = untouched(process.pid)
     root, nobody = preflight._user(0), preflight._user(65534)
-    assert as_other_user(lambda: look_code(process.pid)) == (
+    assert as_nobody(lambda: refused_by(process.pid)) == (
         f"uid: process {process.pid} belongs to user {root}, you are {nobody}: run tuimon as that user, or with sudo"
     )
     assert untouched(process.pid) == before
@@ -226,12 +200,12 @@ def test_own_process_that_may_not_be_dumped(spawn) -> None:
     python = anybodys_python()
     plain = spawn(python, "-c", SLEEP, preexec_fn=become_nobody)
     until(asleep(plain.pid))
-    if as_other_user(lambda: look_code(plain.pid)) != "allowed":
+    if as_nobody(lambda: refused_by(plain.pid)) != "allowed":
         pytest.skip("an ordinary user may not trace its own processes here")
     hidden = spawn(python, "-c", f"import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); {SLEEP}", preexec_fn=become_nobody)
     until(asleep(hidden.pid))
     before = untouched(hidden.pid)
-    assert as_other_user(lambda: look_code(hidden.pid)) == (
+    assert as_nobody(lambda: refused_by(hidden.pid)) == (
         f"denied: the kernel does not allow access to process {hidden.pid} (Permission denied): it has switched off dumping, "
         "or this is a container without --cap-add=SYS_PTRACE, or SELinux or AppArmor says no; use sudo, or start the job with "
         "`tuimon run`"

@@ -14,24 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach.inject import ptrace
-from tuimon.attach.refusal import Refused
+from tests.attach.conftest import needs_tracing
 from tuimon.commands import doctor
 from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, Options
 from tuimon.doctor import Check, attached, gpu, machine, process, terminal
 from tuimon.doctor.checks import TooSlow, within
 from tuimon.draw.text import cells
-
-
-def can_trace() -> bool:
-    try:
-        ptrace.supported()
-    except Refused:
-        return False
-    return True
-
-
-needs_tracing = pytest.mark.skipif(not can_trace(), reason="attaching is not built for this machine")
 
 
 @pytest.fixture

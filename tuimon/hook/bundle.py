@@ -7,7 +7,7 @@ import json
 import os
 import pkgutil
 
-NOT_SENT = {"__init__", "boot", "bundle"}
+NOT_SENT = {"__init__", "boot", "boot_line", "bundle"}
 """The package's own docstring, the bootstrap (already there by then) and this file."""
 
 

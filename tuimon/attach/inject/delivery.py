@@ -6,10 +6,9 @@ import pkgutil
 
 
 def boot_source() -> str:
-    """The bootstrap's source."""
-    source = pkgutil.get_data("tuimon.hook", "boot.py")  # also where the package lies in an archive: see `relay/sent.py`
-    assert source is not None
-    return source.decode()
+    """The bootstrap's source: its two files as one text, for one namespace."""
+    # read in a way that works where the package lies in an archive too: see `relay/sent.py`
+    return "\n".join((pkgutil.get_data("tuimon.hook", name) or b"").decode() for name in ("boot_line.py", "boot.py"))
 
 
 def script(boot: str, path: str, token: str) -> bytes:

@@ -72,11 +72,11 @@ def _attach(wish):
     """Run the bootstrap that lies beside this directory."""
     import os
 
-    boot = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "boot.py")
-    with open(boot, encoding="utf-8") as file:
-        source = file.read()
+    beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     names = {"__name__": "_tuimon_boot"}
-    exec(compile(source, "<tuimon>", "exec"), names)
+    for part in ("boot_line.py", "boot.py"):
+        with open(os.path.join(beside, part), encoding="utf-8") as file:
+            exec(compile(file.read(), "<tuimon>", "exec"), names)
     names["boot_here"](wish["path"], wish["token"])
 
 
