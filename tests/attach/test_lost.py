@@ -343,7 +343,7 @@ def test_what_is_queued_when_the_job_ends_arrives(job: Begin, python: str) -> No
 import atexit, gc, os, weakref
 def last():
     (session,) = [found for found in gc.get_objects() if type(found).__name__ == "Session"]
-    for number in range(5000):
+    for number in range(500):  # what the hook's half a second for a goodbye takes on a full machine too
         session.outbox.put({"k": "last", "number": number})
 def act():
     pid = os.fork()
@@ -358,7 +358,7 @@ def act():
     target.act(returns=False)
     assert target.process.wait(30) == 7
     until(lambda: ended)
-    assert [message["number"] for message in came if message.get("k") == "last"] == list(range(5000))
+    assert [message["number"] for message in came if message.get("k") == "last"] == list(range(500))
     assert [message["reason"] for message in came if message.get("k") == "detached"] == ["exit"] and came[-1]["left"] == []
     assert target._rounds[5] == 3 << 8 and target.said().count("Error") == 1
     session.detach()
