@@ -56,7 +56,26 @@ class Frame:
     """Compile ids of its cache entries, oldest first."""
     limit: int | None = None
     refused_compile_id: str | None = None
+    refused_limit: str = ""
+    """Which limit refused it ("recompile_limit", ..)."""
     compiled_calls: int = 0
+    eager_calls: int | None = None
+    """Calls since the attach that ran in eager: past the limit, or because the frame is skipped. None: not counted."""
+    eager_why_not: str = ""
+    """Why they are not counted, where that is known."""
+    skipped: bool = False
+    """Dynamo gave the whole frame up: every call runs in eager."""
+    skipped_why: str = ""
+    """The headline or the failure behind that."""
+    without_graph: list[str] = field(default_factory=list)
+    """Compile ids of those of its entries that hold no graph: their calls pass no timer."""
+    code: int | None = None
+    """The number of its code object (`events.CodeSeen`)."""
+    owners: list[str] = field(default_factory=list)
+    """The modules it was compiled for, by type names, in the order in which they came."""
+    user_file: str = ""
+    user_line: int = 0
+    """The user's line that calls it, where the frame itself is a library's."""
     before_attach: bool = False
 
     @property
@@ -84,6 +103,8 @@ class Region:
     initial: Durations = field(default_factory=Durations)
     steady: Durations = field(default_factory=Durations)
     after_guard_change: Durations = field(default_factory=Durations)
+    device: Durations = field(default_factory=Durations)
+    """On the device's own clock, a sampled share of the calls."""
     share: StepShare = field(default_factory=StepShare)
     raised: int = 0
     before_attach: bool = False
@@ -99,8 +120,10 @@ class Boundary:
     """The eager stretch that a graph break leaves between two regions."""
 
     key: str
-    """`frame key@file:line`: two boundaries can share a line and a resume name, but not the frame as well."""
+    """`frame key@file:line`, or with the instruction's offset for the line where that is known (`frame key@file+offset`); a
+    skipped frame's is `skip@code:offset`. Two boundaries can share a line and a resume name, but not the frame as well."""
     frame: FrameKey | None
+    """The first of `frames`."""
     function: str
     file: str
     line: int
@@ -120,6 +143,18 @@ class Boundary:
     share: StepShare = field(default_factory=StepShare)
     accepted: str | None = None
     before_attach: bool = False
+    frames: list[FrameKey] = field(default_factory=list)
+    """The frames that are broken here: one, or, for an instruction at which several are skipped, all of them."""
+    code: int | None = None
+    offset: int | None = None
+    """The instruction: code object (`events.CodeSeen`) and offset in it."""
+    headline: str = ""
+    also: str = ""
+    counted: str = ""
+    """How crossings are counted where that is not plain ("by line", ..)."""
+    sync_looked: int = 0
+    sync_waited: int = 0
+    """Crossings that were looked at for a wait on the device, and those where one was seen."""
 
 
 @dataclass(slots=True)
@@ -149,6 +184,17 @@ class Compilation:
     failed: str | None = None
     refused: bool = False
     before_attach: bool = False
+    owner: str = ""
+    restarts: int = 0
+    restart_reasons: tuple[str, ...] = ()
+    caches: dict[str, dict[str, int]] = field(default_factory=dict)
+    """cache name -> result -> how often: a compilation can ask more than once."""
+    late: bool = False
+    """It came after the warm-up was over: after enough steady steps in a row."""
+    steady_before: int = 0
+    """Steady steps in a row before it."""
+    gc_s: float | None = None
+    autotune_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -158,6 +204,8 @@ class Recompile:
     compilation: Compilation
     failed: tuple[tuple[str, str], ...]
     """(compile id of the entry, guard text), newest entry first."""
+    now: tuple[tuple[str, str], ...] = ()
+    """(expression, its value in the call that failed)."""
 
     @property
     def reason(self) -> str:
@@ -185,6 +233,10 @@ class Running:
     since_ns: int
     phases: list[tuple[str, int]] = field(default_factory=list)
     """The open phases, outermost first, with their begin."""
+    since_known: bool = True
+    """Whether `since_ns` is its begin; otherwise it began before that, and tuimon came in the middle."""
+    owner: str = ""
+    code: int | None = None
 
 
 @dataclass(slots=True)

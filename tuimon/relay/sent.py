@@ -13,8 +13,8 @@ import zipfile
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
-FILES = ("__init__.py", "events.py")
-FOLDERS = ("attach", "hook", "sources", "relay")
+FILES = ("__init__.py",)
+FOLDERS = ("events", "attach", "hook", "sources", "relay")
 OLDEST = (3, 10)
 """The oldest Python that this code runs on."""
 

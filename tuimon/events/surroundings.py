@@ -1,0 +1,57 @@
+"""Events about the GPU and the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuimon.events.base import Event
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSampled(Event):
+    """One reading of one GPU. A value that could not be read is None and its reason is in `missing`."""
+
+    index: int
+    name: str
+    utilization: float | None
+    """Percent of the driver's last period in which some kernel was resident. Not "busy"."""
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    temperature_c: float | None = None
+    sm_clock_mhz: float | None = None
+    sm_clock_max_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    throttle: tuple[str, ...] = ()
+    process_memory_bytes: int | None = None
+    """What the attached process holds on this GPU."""
+    missing: tuple[tuple[str, str], ...] = ()
+    held: tuple[tuple[int, int], ...] = ()
+    """(pid, bytes) of each process with memory on this GPU; only where one reading serves several targets."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUnavailable(Event):
+    """There is no GPU to read, and why; one sentence for the panel."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostSampled(Event):
+    """One reading of the host and of the target's process."""
+
+    cpu_percent: float | None
+    """Of the target, 100 = one core."""
+    rss_bytes: int | None
+    threads: int | None
+    host_cpu_percent: float | None
+    """Of all cores, 0-100."""
+    host_memory_used_bytes: int | None
+    host_memory_total_bytes: int | None
+    run_queue_wait_s: float | None = None
+    """Total time the target's threads were runnable but not running, since it started."""
+    major_faults: int | None = None
+    read_bytes: int | None = None
+    written_bytes: int | None = None
