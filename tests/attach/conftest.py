@@ -70,8 +70,8 @@ def cycles() -> int:
 @pytest.fixture
 def dummy() -> dict[str, str]:
     """A bundle with a hook that does nothing but answer."""
-    wire = HERE.parents[1] / "tuimon" / "hook" / "wire.py"
-    return {"session": DUMMY_SESSION, "wire": wire.read_text(encoding="utf-8")}
+    hook = HERE.parents[1] / "tuimon" / "hook"
+    return {"session": DUMMY_SESSION, **{name: (hook / f"{name}.py").read_text("utf-8") for name in ("wire", "remains")}}
 
 
 def until(condition: Callable[[], object], seconds: float = 20.0) -> None:

@@ -158,8 +158,8 @@ def kinds_for(python: Interpreter, wanted: Sequence[str] = ()) -> list[Kind]:
 
 def dummy_bundle() -> dict[str, str]:
     """A hook that does nothing but answer: what the injection itself does is all that there is to see then."""
-    wire = Path(__file__).resolve().parents[2] / "tuimon" / "hook" / "wire.py"
-    return {"session": DUMMY_SESSION, "wire": wire.read_text(encoding="utf-8")}
+    hook = Path(__file__).resolve().parents[2] / "tuimon" / "hook"
+    return {"session": DUMMY_SESSION, **{name: (hook / f"{name}.py").read_text("utf-8") for name in ("wire", "remains")}}
 
 
 def try_cell(
@@ -193,7 +193,7 @@ def try_cell(
         if not kind.quiet:
             target.gets_on(5 * settings.native_s + 60.0 if kind.long else 60.0)
         if not (must_refuse and kind.stays):  # a queued call that is never made keeps its memory: it cannot be known to be done
-            nothing_left(target, before)
+            nothing_left(target, before, 60.0 if kind.holds_gil else 5.0)  # the hook too has to wait for the GIL
         elif result.left:
             result.left = sorted(set(result.left))
         target.check()

@@ -54,6 +54,7 @@ class Residue(NamedTuple):
     executable: int
     """Anonymous mappings that can be executed."""
     maps: int
+    """Mappings but those of shared libraries: the modules of Python that the hook imports stay loaded."""
     rss: int
     names: frozenset[str]
     """Sockets of ours at which nobody listens, in the directories where they may lie."""
@@ -113,7 +114,7 @@ class Running:
             sum(link.startswith("socket:") for link in links),
             len(links),
             sum(entry.executable and not entry.path for entry in maps),
-            len(maps),
+            sum(not entry.path.endswith(".so") and ".so." not in entry.path for entry in maps),
             int(procfs.status(self.pid)["VmRSS"].split()[0]) * 1024,
             abandoned_sockets(self.python.root),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import logging
 import socket
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from tuimon.attach.inject import delivery
 from tuimon.hook import wire
-from tuimon.hook.bundle import bundle, digest
+from tuimon.hook.bundle import boot_source, bundle, compiled, compiled_boot, in_order, kind
 
 
 @pytest.fixture
@@ -31,12 +32,29 @@ def test_bundle_is_the_hook_and_compiles() -> None:
     assert not {"boot", "bundle", "__init__"} & set(sources)
     for name, source in sources.items():
         compile(source, name, "exec")
-    assert len(digest(sources)) == 64
 
 
 def test_the_hook_loads(boot: dict[str, Any]) -> None:
-    assert not boot["load"](bundle())
+    assert not boot["load"](bundle().items())
     assert sys.modules["_tuimon_hook.session"].Session
+
+
+def test_the_hook_loads_compiled_with_the_names_and_lines_of_its_source(boot: dict[str, Any]) -> None:
+    modules = boot["modules_of"]({"code": binascii.b2a_base64(compiled()).decode(), "kind": kind()})
+    assert [name for name, _ in modules] == list(bundle())
+    assert not boot["load"](modules)
+    run = sys.modules["_tuimon_hook.undo"].Undo.run.__code__
+    assert run.co_filename == "<tuimon hook>/undo.py"
+    assert "def run(" in bundle()["undo"].splitlines()[run.co_firstlineno - 1]
+
+
+def test_code_of_another_python_is_not_executed(boot: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="another Python"):
+        boot["modules_of"]({"code": binascii.b2a_base64(b"not code").decode(), "kind": "cpython-399 00"})
+
+
+def test_both_sides_name_their_byte_code_alike(boot: dict[str, Any]) -> None:
+    assert boot["kind"]() == kind()
 
 
 def test_modules_find_each_other_whatever_their_order(boot: dict[str, Any]) -> None:
@@ -46,33 +64,38 @@ def test_modules_find_each_other_whatever_their_order(boot: dict[str, Any]) -> N
         "c": "value = 1\n",
         "d": "FOUR = 4\nwhere = __file__, __name__, __package__\n",
     }
-    assert not boot["load"](sources)
+    assert not boot["load"](in_order(sources).items())
     modules = sys.modules
     assert modules["_tuimon_hook.a"].value == 1 + 5 + 4
     assert modules["_tuimon_hook.d"].where == ("<tuimon hook>/d.py", "_tuimon_hook.d", "_tuimon_hook")
 
 
-def test_two_that_import_each_other_do_not_go_round_for_ever(boot: dict[str, Any]) -> None:
-    assert not boot["load"]({"a": "import sys\nfrom . import b\n", "b": "x = 1\n"})
-    assert boot["wanted"]("from . import a, b\n    from . import c\nfrom .e import f\nfrom os import path\n") == ["a", "b", "e"]
+def test_two_that_import_each_other_do_not_go_round_for_ever() -> None:
+    sources = {
+        "a": "from . import b\n    from . import e\nfrom .d import x\nfrom os import path\n",
+        "b": "from . import a as c\n",
+        "e": "",
+        "d": "",
+    }
+    assert list(in_order(sources)) == ["b", "d", "a", "e"]
 
 
 def test_second_load_is_refused_and_does_not_touch_the_first(boot: dict[str, Any]) -> None:
-    assert not boot["load"]({"a": "x = 1\n"})
+    assert not boot["load"]({"a": "x = 1\n"}.items())
     other: dict[str, Any] = {}
     exec(compile(delivery.boot_source(), "<tuimon>", "exec"), other)
     other["LEAVING_S"] = 0.0
-    assert other["load"]({"a": "x = 2\n"}) is sys.modules["_tuimon_hook"]
+    assert other["load"]({"a": "x = 2\n"}.items()) is sys.modules["_tuimon_hook"]
     other["unload"]()
     assert sys.modules["_tuimon_hook.a"].x == 1
 
 
 def test_dead_copy_in_a_forked_child_gives_way(boot: dict[str, Any]) -> None:
-    assert not boot["load"]({"a": "x = 1\n", "gone": ""})
+    assert not boot["load"]({"a": "x = 1\n", "gone": ""}.items())
     sys.modules["_tuimon_hook"].pid += 1  # as a child sees what its parent had
     other: dict[str, Any] = {}
     exec(compile(delivery.boot_source(), "<tuimon>", "exec"), other)
-    assert not other["load"]({"a": "x = 2\n"})
+    assert not other["load"]({"a": "x = 2\n"}.items())
     assert sys.modules["_tuimon_hook.a"].x == 2
     assert "_tuimon_hook.gone" not in sys.modules
     other["unload"]()
@@ -91,7 +114,7 @@ def test_where_no_thread_can_be_had_the_hook_leaves(boot: dict[str, Any], monkey
         before = list(sys.meta_path), list(logging.getLogger("torch.__trace").handlers)
 
         def greet(connection: socket.socket, token: str) -> Any:
-            assert not boot["load"](sources)
+            assert not boot["load"](sources.items())
             return sys.modules["_tuimon_hook.session"].Session(connection, {}, {})
 
         def refuse(*_: object) -> None:
@@ -114,3 +137,16 @@ def test_script_is_one_text_without_a_nul() -> None:
     assert b"\0" not in text
     with pytest.raises(ValueError, match="NUL"):
         delivery.script("\0", "", "")
+
+
+@pytest.mark.parametrize(("named", "file"), [(kind(), "<tuimon boot_line>"), ("cpython-399 00", "<tuimon boot>")])
+def test_script_runs_compiled_where_the_byte_code_is_the_same(monkeypatch: pytest.MonkeyPatch, named: str, file: str) -> None:
+    started: list[Any] = []
+    monkeypatch.setattr("_thread.start_new_thread", lambda function, arguments: started.append((function, arguments)))
+    text = delivery.script(boot_source(), "/s", "t", compiled_boot(), named)
+    assert b"\0" not in text
+    names: dict[str, Any] = {}
+    exec(compile(text, "<string>", "exec"), names)
+    assert started == [(names["boot_and_go"], ("/s", "t"))]
+    assert names["connect"].__code__.co_filename == file
+    assert names["boot"].__globals__ is names["connect"].__globals__ is names

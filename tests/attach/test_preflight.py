@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -305,3 +307,14 @@ def test_other_machine_and_other_system(monkeypatch: pytest.MonkeyPatch) -> None
             preflight.look(os.getpid())
         assert refused.value.code == code
         assert "tuimon run" in refused.value.sentence
+
+
+def test_mappings_are_told_with_whatever_name_their_file_has(tmp_path: Path) -> None:
+    file = tmp_path / os.fsdecode(b"two  words\xff ")
+    file.write_bytes(bytes(2 * mmap.PAGESIZE))
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ, offset=mmap.PAGESIZE) as held:
+        (found,) = [entry for entry in procfs.mappings(os.getpid()) if entry.path == str(file)]
+        assert found.end - found.start == len(held) == found.offset == mmap.PAGESIZE
+    assert (found.permissions, found.inode, found.executable, found.writable) == ("r--s", file.stat().st_ino, False, False)
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        assert abs(len(list(maps)) - len(procfs.mappings(os.getpid()))) <= 2

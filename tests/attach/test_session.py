@@ -193,6 +193,47 @@ def test_hook_that_fails_to_install_is_taken_out(start: Start, dummy: dict[str, 
     assert attach(program.pid, {}, sources=dummy).detach() is not None
 
 
+def children() -> set[int]:
+    """The processes that this one has started and not collected."""
+    return {int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
+
+
+def test_helper_that_is_ready_is_the_one_that_attaches(start: Start, dummy: dict[str, str]) -> None:
+    program = start("busy")
+    tracer.get_ready()
+    tracer.get_ready()
+    (ready,) = tracer._ready
+    session = attach(program.pid, {}, sources=dummy)
+    assert tracer._ready == []
+    assert session.detach() is not None and session.settled(20)
+    until(lambda: ready.process.returncode == 0)
+    program.gets_on()
+
+
+def test_helper_that_has_died_before_it_was_needed_is_replaced(start: Start, dummy: dict[str, str]) -> None:
+    program = start("busy")
+    tracer.get_ready()
+    (ready,) = tracer._ready
+    ready.process.kill()
+    ready.process.wait()
+    assert attach(program.pid, {}, sources=dummy).detach() is not None
+
+
+def test_helper_that_nobody_needs_ends_with_its_line() -> None:
+    helper = tracer.Helper()
+    helper.line.close()
+    assert helper.process.wait(20) == 0
+    helper.dismiss()
+
+
+def test_refusal_leaves_no_helper() -> None:
+    before = children()
+    with pytest.raises(Refused) as refused:
+        attach(os.getpid(), {})
+    assert refused.value.code == "self"
+    assert children() <= before
+
+
 def test_helper_that_is_killed_harms_nobody(start: Start, dummy: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     program = start("busy")
     begin, made = tracer.Tracer._start_helper, []

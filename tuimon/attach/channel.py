@@ -11,6 +11,7 @@ All that a peer can have us hold or wait for is bounded: one hello of at most `L
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import errno
 import fcntl
@@ -20,6 +21,7 @@ import secrets
 import socket
 import stat
 import struct
+import sys
 import time
 from collections.abc import Callable
 from functools import cache
@@ -29,7 +31,7 @@ from typing import Any
 from tuimon import __version__
 from tuimon.attach import procfs
 from tuimon.attach.refusal import Refused
-from tuimon.hook import wire
+from tuimon.hook import bundle, wire
 
 LONGEST_PATH = 107  # sun_path, less its end
 LONGEST_HELLO = 1 << 21  # a command line may be long; the hook cuts it
@@ -37,6 +39,7 @@ STALE_S = 60.0  # a socket that is younger may be bound and not listened at yet
 STALE_SCRIPT_S = 86400.0  # one without an owner may be asked for still: its lack would show on that job's stderr
 _OURS = re.compile(r"\.tuimon-[0-9a-f]{16}(\.py)?")
 LOOK_S = 0.1
+ROOM = 1 << 20
 LATER_S = 1.0  # the end of the hook's own wait for a hook that is just leaving, on top of the time for the rest
 CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
@@ -207,13 +210,23 @@ def _same_protocol(theirs: object, pid: int) -> None:
 
 
 def send_bundle(
-    connection: socket.socket, sources: dict[str, str], options: dict[str, object], token: str, seconds: float = 10.0
+    connection: socket.socket,
+    sources: dict[str, str] | None,
+    options: dict[str, object],
+    token: str,
+    seconds: float = 10.0,
+    kind: object = None,
 ) -> None:
-    """Answer the hello with the hook, and with a handle of this process. Raises Refused where the connection is gone."""
-    order = wire.json_frame({"bundle": sources, "options": options, "by": ourselves()})
+    """Answer the hello with the hook, and with a handle of this process. Raises Refused where the connection is gone.
+
+    `sources` replaces the hook itself; `kind` is what the hello says of the byte code that the target's Python runs.
+    """
+    order = wire.json_frame({**_modules(sources, kind), "options": options, "by": ourselves()})
     announced = wire.json_frame({"proto": wire.PROTOCOL, "proof": wire.proof(token, order[wire.HEADER.size :])})
     handle = _own_handle()
     try:
+        # room for all of it at once: each part that is waited for costs the hook its turn with the GIL
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOM)
         connection.settimeout(seconds)
         if handle is None:
             connection.sendall(announced)
@@ -227,6 +240,23 @@ def send_bundle(
     finally:
         if handle is not None:
             os.close(handle)
+
+
+def prepare(python: tuple[int, int]) -> None:
+    """Read the hook now, while the helper is at work, for a target of that Python; it is kept."""
+    if python == sys.version_info[:2]:
+        bundle.compiled()
+    else:
+        bundle.bundle()
+
+
+def _modules(sources: dict[str, str] | None, kind: object) -> dict[str, object]:
+    """What is sent: compiled where the target runs the byte code of this Python, else source."""
+    if sources is not None:
+        return {"bundle": bundle.in_order(sources)}
+    if kind == bundle.kind():
+        return {"kind": kind, "code": binascii.b2a_base64(bundle.compiled(), newline=False).decode()}
+    return {"bundle": bundle.bundle()}
 
 
 def _own_handle() -> int | None:

@@ -27,7 +27,6 @@ from tuimon.attach.channel import LONGEST_PATH
 from tuimon.attach.connection import Session
 from tuimon.attach.refusal import Refused
 from tuimon.hook import wire
-from tuimon.hook.bundle import bundle
 
 SITE = Path(__file__).resolve().parent.parent / "hook" / "site"
 HELLO_S = 10.0
@@ -63,8 +62,7 @@ def launch(
             connection, hello = _wait(listening, process, token, timeout)
             decoder = wire.Decoder()
             try:
-                sent = sources or bundle()
-                channel.send_bundle(connection, sent, options, token, timeout)
+                channel.send_bundle(connection, sources, options, token, timeout, hello.get("kind"))
                 early = channel.first_answer(connection, decoder, timeout)
             except BaseException:
                 connection.close()

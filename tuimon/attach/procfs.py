@@ -101,14 +101,15 @@ class Mapping(NamedTuple):
 
 def mappings(pid: int) -> list[Mapping]:
     """The memory map of a process. Raises OSError when it is gone or may not be read."""
-    found = []
-    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            parts = line.rstrip("\n").split(None, 5)
-            start, _, end = parts[0].partition("-")
-            path = parts[5] if len(parts) > 5 else ""
-            found.append(Mapping(int(start, 16), int(end, 16), parts[1], int(parts[2], 16), int(parts[4]), path))
-    return found
+    with open(f"/proc/{pid}/maps", "rb") as file:
+        text = file.read().decode("utf-8", "surrogateescape")
+    return [
+        Mapping(int(start, 16), int(end, 16), permissions, int(offset, 16), int(inode), path)
+        for start, end, permissions, offset, inode, path in _MAPPING.findall(text)
+    ]
+
+
+_MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S+) ([0-9a-f]+) \S+ ([0-9]+) *(.*)$", re.MULTILINE)
 
 
 class Memory:

@@ -21,9 +21,8 @@ from tuimon.attach.inject.waiting import Wait, Waiting
 from tuimon.attach.launch import launch
 from tuimon.attach.preflight import Target
 from tuimon.attach.refusal import Refused
-from tuimon.attach.tracer import Tracer
+from tuimon.attach.tracer import Tracer, a_helper
 from tuimon.hook import wire
-from tuimon.hook.bundle import bundle
 
 __all__ = ["Refused", "Report", "Session", "Waiting", "attach", "launch"]
 
@@ -60,12 +59,16 @@ def attach(
     outlives this one, if need be.
     """
     say = progress or _silent
-    target = None
+    target = helper = None
     try:
+        helper = a_helper()  # before the look: it takes longer to start
         target = preflight.look(pid)
         with Channel(pid) as way:
             say(f"attaching to process {pid}, Python {target.python[0]}.{target.python[1]}")
-            tracer = Tracer(target, way, patience, form)
+            tracer = Tracer(helper, target, way, patience, form)
+            helper = None
+            if sources is None:
+                channel.prepare(target.python)
             given_up = cancelled or threading.Event()
             try:
                 connection = _wait(tracer, way, target, patience, waiting or _unheard, given_up)
@@ -76,7 +79,7 @@ def attach(
             tracer.finish_in_background()
             with _cut_when(cancelled, connection):
                 wait = _for_answers(target, patience, given_up, waiting or _unheard)
-                return _greet(connection, tracer, way, target, wait, say, sources or bundle(), options)
+                return _greet(connection, tracer, way, target, wait, say, sources, options)
     except Refused:
         if cancelled is not None and cancelled.is_set():
             raise explain.cancelled(pid) from None
@@ -84,6 +87,8 @@ def attach(
     except OSError as error:
         raise explain.failed(pid, error) from None
     finally:
+        if helper is not None:
+            helper.dismiss()
         if target is not None:
             target.close()
 
@@ -133,11 +138,7 @@ def _wait(
                 tracer.waiting = None
             if tracer.ended:
                 if not tracer.report.mechanism:
-                    raise Refused(
-                        "helper",
-                        f"the process that attaches to {target.pid} has died; the target goes on, and a hook that should still "
-                        "start there finds nobody and leaves: try again",
-                    )
+                    raise tracer.death(target.pid)
                 started = started or _for_answers(target, patience, cancelled, waiting)
         if started is not None:
             started.for_answer()
@@ -152,7 +153,7 @@ def _greet(
     target: Target,
     wait: Wait,
     say: Progress,
-    sources: dict[str, str],
+    sources: dict[str, str] | None,
     options: dict[str, object],
 ) -> Session:
     """Hello, bundle, first answer; the connection is closed where that fails."""
@@ -162,7 +163,7 @@ def _greet(
             raise Refused("peer", f"the hook says that it is process {hello.get('pid')}, not {target.pid_inside}")
         _like_main(target.pid, hello.get("tid"))
         say("the process has answered; putting the hook in")
-        channel.send_bundle(connection, sources, options, way.token)
+        channel.send_bundle(connection, sources, options, way.token, kind=hello.get("kind"))
         decoder = wire.Decoder()
         early = channel.first_answer(connection, decoder, math.inf, wait.for_answer)
     except BaseException:

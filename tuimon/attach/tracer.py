@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -21,25 +23,89 @@ from tuimon.attach.inject import delivery, helper
 from tuimon.attach.inject.waiting import Waiting
 from tuimon.attach.preflight import Target
 from tuimon.attach.refusal import Refused
+from tuimon.hook import bundle
 
 ROOT = Path(os.path.abspath(__file__)).parents[2]  # not resolved: it may be an archive without a name, see `relay/sent.py`
 """The directory from which `tuimon` can be imported."""
 
-
 LOOK_S = 0.1
+
+
+class Helper:
+    """A helper that has been started and waits for its request. It ends by itself when this process does."""
+
+    def __init__(self) -> None:
+        # isolated: neither the environment nor a sitecustomize of the user has a say in a process that traces others; and it
+        # writes no .pyc, which under sudo would be root's in the user's environment
+        program = (
+            f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tuimon.attach.inject.helper import main; sys.exit(main())"
+        )
+        self.line, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-B", "-c", program],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # a Ctrl-C is for tuimon, which then detaches
+                    close_fds=True,
+                )
+        except BaseException:
+            self.line.close()
+            raise
+
+    def ask(self, request: dict[str, Any], files: list[int]) -> None:
+        """Send it what to do, and the files that the request speaks of by number."""
+        data = (json.dumps(request) + "\n").encode()
+        with contextlib.suppress(OSError):  # it has died: that shows in that it answers nothing
+            sent = socket.send_fds(self.line, [data], files)
+            self.line.sendall(data[sent:])
+
+    def dismiss(self) -> None:
+        """It is not needed: it has been asked for nothing."""
+        self.line.close()
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+_ready: list[Helper] = []
+
+
+def get_ready() -> None:
+    """Start a helper ahead of the next attach, for when somebody is about to ask for one. May be called again.
+
+    It takes some 40 ms to start, which an attach then does not have to wait for.
+    """
+    if not _ready:
+        with contextlib.suppress(OSError):  # the attach will say so
+            _ready.append(Helper())
+
+
+def a_helper() -> Helper:
+    """The one that is ready, or a new one. Whoever takes it has it ask or dismisses it."""
+    with contextlib.suppress(IndexError):  # several threads may attach at once: `pop` gives it to one of them
+        helper = _ready.pop()
+        if helper.process.poll() is None:
+            return helper
+        helper.dismiss()
+    return Helper()
 
 
 class Tracer:
     """An injection at work. `fd` becomes readable when there is something to `hear`."""
 
-    def __init__(self, target: Target, way: Channel, patience: float | None, form: str | None = None) -> None:
-        """`patience` in seconds and `form` are those of `session.attach`."""
+    def __init__(self, helper: Helper, target: Target, way: Channel, patience: float | None, form: str | None = None) -> None:
+        """`patience` in seconds and `form` are those of `session.attach`. The helper is this object's from then on."""
         self.report = Report()
         self.settled = threading.Event()
         self.refused: Refused | None = None
         self.ended = False
         self._way = way
         self._held = b""
+        self._helper = helper
         self._process: subprocess.Popen[bytes] | None = None
         self.waiting: Waiting | None = None
         self._control = -1
@@ -50,25 +116,10 @@ class Tracer:
             self.fd = self._start_helper(request)
 
     def _start_helper(self, request: dict[str, Any]) -> int:
-        # isolated: neither the environment nor a sitecustomize of the user has a say in a process that traces others; and it
-        # writes no .pyc, which under sudo would be root's in the user's environment
-        program = (
-            f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tuimon.attach.inject.helper import main; sys.exit(main())"
-        )
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-B", "-c", program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[self._way.socket.fileno(), *(number for number, _ in self._way.places)],
-            start_new_session=True,  # a Ctrl-C is for tuimon, which then detaches
-            close_fds=True,
-        )
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._control = os.dup(self._process.stdin.fileno())
-        with contextlib.suppress(OSError):
-            self._process.stdin.write((json.dumps(request) + "\n").encode())
-            self._process.stdin.close()
+        self._process = self._helper.process
+        assert self._process.stdout is not None
+        self._helper.ask(request, [self._way.socket.fileno(), *(number for number, _ in self._way.places)])
+        self._control = self._helper.line.detach()
         return self._process.stdout.fileno()
 
     @property
@@ -85,6 +136,8 @@ class Tracer:
         self.ended = False
         if self._process is not None:
             self._process.wait()
+        if self._way.bound is None and self.refused is None:
+            self.refused = self.death(request["pid"])
         os.close(self._control)
         hearing, self._control = os.pipe2(os.O_CLOEXEC)
 
@@ -96,7 +149,8 @@ class Tracer:
             signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP})
             try:
                 if self.refused is None:
-                    helper.get_in(request, self._way.bound or 0, answer, helper.Control(hearing))
+                    own = {**request, "places": self._way.places}
+                    helper.get_in(own, self._way.bound or 0, answer, helper.Control(hearing))
             except Refused as refusal:
                 answer({"refused": [refusal.code, refusal.sentence]})
             finally:
@@ -163,6 +217,20 @@ class Tracer:
             return True
         return self._process is not None and self._process.returncode not in (0, 3)
 
+    def death(self, pid: int) -> Refused:
+        """Why there is no last word of it, once it has `ended` without one."""
+        if self._process is not None and self._process.wait() == -signal.SIGSYS:
+            return Refused(
+                "seccomp",
+                f"a seccomp filter that tuimon is under has killed the process that attaches to {pid}; the target goes on: run "
+                "tuimon outside of that filter, or start the job with `tuimon run`",
+            )
+        return Refused(
+            "helper",
+            f"the process that attaches to {pid} has died; the target goes on, and a hook that should still start there finds "
+            "nobody and leaves: try again",
+        )
+
     def cancel(self) -> None:
         """Ask it to give up. It answers with a refusal at once, and stays behind until nothing of it can be in the target."""
         self._say(b"cancel\n")
@@ -193,15 +261,18 @@ class Tracer:
 
 
 def _request(target: Target, way: Channel, patience: float | None, form: str | None) -> dict[str, Any]:
+    boot = delivery.boot_source()
+    same = target.python == sys.version_info[:2] and boot == bundle.boot_source()
     return {
         "pid": target.pid,
         "started": target.started,
         "patience": patience,
         "form": form,
-        "boot": delivery.boot_source(),
+        "boot": boot,
+        "code": binascii.b2a_base64(bundle.compiled_boot(), newline=False).decode() if same else None,
+        "kind": bundle.kind(),
         "token": way.token,
-        "socket": way.socket.fileno(),
-        "places": way.places,
+        "places": [path for _, path in way.places],
         "name": way.name,
         "uid": int(target.facts["Uid"].split()[1]),
         "gid": int(target.facts["Gid"].split()[1]),

@@ -14,6 +14,7 @@ from tuimon.attach.find.process import Target
 from tuimon.attach.inject.waiting import Waiting
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
+from tuimon.attach.tracer import get_ready
 from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, USAGE, Far, Options, say
 from tuimon.commands.watch import report, signals, watch
 from tuimon.draw.text import clean
@@ -48,6 +49,8 @@ def run(words: Sequence[str], options: Options, far: Far, *, everybody: bool = F
         return USAGE
     if patience is None and not options.screen:
         patience = PATIENCE_S
+    if far.via is None and (wanted.pids or not wanted.places):
+        get_ready()  # while it is found out what is meant
     with contextlib.ExitStack() as links:
         try:
             ways = _ways(wanted, far, links, everybody=everybody, patience=patience)

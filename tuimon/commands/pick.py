@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from tuimon.app.picker import pick
 from tuimon.attach.find.process import find_targets
+from tuimon.attach.tracer import get_ready
 from tuimon.commands.attach import local_way, watch_all
 from tuimon.commands.options import DONE, Options
 
 
 def run(options: Options) -> int:
     """Show the picker, and the monitor on what was picked. Gives the exit status; leaving without a choice is no failure."""
+    get_ready()  # while somebody chooses
     chosen = pick(find_targets, theme=options.theme, ascii=options.ascii, no_color=options.no_color, mouse=None)
     if not chosen:
         return DONE

@@ -9,13 +9,14 @@ The greeting, in frames of `wire.py` (kind, length, body). Both sides know the t
 only those who may trace the job can take. It is never sent; each side shows by a hash that it knows it. So whoever else has
 got hold of the path can neither pass for the hook nor have anything executed here.
 
-    hook -> tuimon   {"hello": proof of the token, "proto", "pid", "py", "torch", ..}
+    hook -> tuimon   {"hello": proof of the token, "proto", "pid", "py", "kind", "torch", ..}
     tuimon -> hook   {"proto", "proof": of the token and the body that follows}, with a handle (pidfd) of tuimon's process
     tuimon -> hook   {"bundle": {module: source}, "options", "by": {pid, user, host, since, version}}
+                     where both run the same byte code, {"code": of all modules, marshalled, base64, "kind", ..} for "bundle"
     hook -> tuimon   {"k": "ack", "proto", "digest", "offers"}, or {"error": ..}
 
 What the hook reads before it has seen the proof is at most `LONGEST_ORDER` bytes, within `GREETING_S`, and it is not looked
-into.
+into. The modules are executed in the order in which they come.
 """
 
 PROTOCOL = 2
@@ -31,14 +32,14 @@ def boot(path, token):
         connection = connect(path)
         if connection is not None:
             know_the_main_thread()
-            session = None
+            held = []
             try:
-                session = greet(connection, token)
-                if session is not None:
-                    install(session, connection)
+                held.append(greet(connection, token))
+                if held[0] is not None:
+                    install(held[0], connection)
             except BaseException as error:
                 report(connection, error)
-            serve(session, connection)
+            serve(held, connection)
     except BaseException:  # nobody is left to tell
         pass
 
@@ -53,24 +54,24 @@ def boot_here(path, token):
     connection = connect(path)
     if connection is None:
         return
-    session = None
+    held = []
     try:
-        session = greet(connection, token)
-        if session is not None:
-            install(session, connection)
+        held.append(greet(connection, token))
+        if held[0] is not None:
+            install(held[0], connection)
     except BaseException as error:
         report(connection, error)
         if not isinstance(error, Exception):
             raise
     finally:
         try:
-            _thread.start_new_thread(serve, (session, connection))
+            _thread.start_new_thread(serve, (held, connection))
         except Exception as error:  # no thread can be had (a limit on processes): nobody would send
             try:
-                if session is not None:
-                    session.leave("no thread can be had for the hook: %s" % error)
+                if held and held[0] is not None:
+                    held[0].leave("no thread can be had for the hook: %s" % error)
             finally:
-                serve(None, connection)
+                serve([], connection)
 
 
 def install(session, connection):
@@ -84,17 +85,21 @@ def install(session, connection):
             raise
 
 
-def serve(session, connection):
-    """Serve until it is over, then leave nothing: the way out of every attempt."""
+def serve(held, connection):
+    """Serve until it is over, then leave nothing: the way out of every attempt.
+
+    `held` is a list with the session, if there is one: nobody else may know it any more when it is freed.
+    """
     try:
-        if session is not None:
-            session.serve()
+        if held and held[0] is not None:
+            held[0].serve()
     except BaseException as error:
         report(connection, error)
     finally:
-        unload()
+        held += unload()
         close_life(connection)
         close(connection)
+        free(held)
 
 
 def know_the_main_thread():
@@ -147,6 +152,7 @@ def greet(connection, token):
             "proto": PROTOCOL,
             "pid": os.getpid(),
             "py": list(sys.version_info[:3]),
+            "kind": kind(),
             "implementation": sys.implementation.name,
             "torch": text_or_none(getattr(torch, "__version__", None)),
             "argv": [str(one)[:4096] for one in (getattr(sys, "orig_argv", None) or getattr(sys, "argv", []))[:256]],
@@ -162,14 +168,12 @@ def greet(connection, token):
     if first.get("proof") != proof(token, body):
         raise ValueError("what came is not from the tuimon that started this")
     order = json.loads(body)
-    bundle = order["bundle"]
-    other = load(bundle, order.get("by"))
+    other = load(modules_of(order), order.get("by"))
     if other is not None:
         send(connection, {"error": "already-attached", "by": getattr(other, "by", None)})
         return None
     connection.settimeout(None)
-    digest = hashlib.sha256(json.dumps(bundle, sort_keys=True).encode()).hexdigest()
-    hello = {"pid": os.getpid(), "digest": digest, "life": life}
+    hello = {"pid": os.getpid(), "digest": hashlib.sha256(body).hexdigest(), "life": life}
     return sys.modules["_tuimon_hook.session"].Session(connection, hello, order["options"])
 
 
@@ -181,8 +185,30 @@ def proof(token, what):
     return hashlib.sha256(key + hashlib.sha256(key + what).digest()).hexdigest()
 
 
-def load(bundle, by=None):
-    """Execute the bundle's modules as the package `_tuimon_hook`; gives the package of another tuimon that stays, or None.
+def kind():
+    """Which byte code this Python runs."""
+    import _frozen_importlib_external
+    import sys
+
+    return "%s %s" % (sys.implementation.cache_tag, _frozen_importlib_external.MAGIC_NUMBER.hex())
+
+
+def modules_of(order):
+    """The modules that tuimon has sent, as (name, source or code)."""
+    if "code" not in order:
+        return order["bundle"].items()
+    import binascii
+    import marshal
+
+    if order.get("kind") != kind():
+        raise ValueError("what came is code of another Python")
+    return marshal.loads(binascii.a2b_base64(order["code"]))
+
+
+def load(modules, by=None):
+    """Execute modules, (name, source or code), as the package `_tuimon_hook`.
+
+    Gives the package of another tuimon that stays, or None.
 
     One whose monitor has just gone is about to leave: it has `LEAVING_S` for that. `by` says who is attached, for the next.
     """
@@ -211,51 +237,53 @@ def load(bundle, by=None):
             return there
         time.sleep(0.01)
     mine = package
-    waiting = dict.fromkeys(name for name in bundle if name != "__init__")
-
-    def execute(name):
-        if name not in waiting:
-            return
-        del waiting[name]
-        # a module that this one imports has to be there first: `from . import x` takes it from the package
-        for other in wanted(bundle[name]):
-            execute(other)
+    for name, body in modules:
         module = types.ModuleType("_tuimon_hook." + name)
         module.__package__ = "_tuimon_hook"
         module.__file__ = "<tuimon hook>/" + name + ".py"
         sys.modules["_tuimon_hook." + name] = module
         setattr(package, name, module)
-        # without the docstrings (optimize=2): nobody reads them here, and the job's memory need not hold them
-        exec(compile(bundle[name], module.__file__, "exec", dont_inherit=True, optimize=2), module.__dict__)
-
-    for name in list(waiting):
-        execute(name)
+        if isinstance(body, str):
+            # without the docstrings (optimize=2): nobody reads them here, and the job's memory need not hold them
+            body = compile(body, module.__file__, "exec", dont_inherit=True, optimize=2)
+        exec(body, module.__dict__)
     return None
-
-
-def wanted(source):
-    """The names behind `from . import a, b` and `from .a import c` at the left margin."""
-    import re
-
-    found = []
-    for module, names in re.findall(r"^from \.(\w*) import (\([^)]*\)|[^\n(#]*)", source, re.M):
-        found += [module] if module else re.findall(r"(\w+)(?:\s+as\s+\w+)?", names)
-    return found
 
 
 mine = None
 
 
 def unload():
-    """Take the package out of sys.modules, if it is the one that we put there."""
+    """Take the package out of sys.modules, if it is the one that we put there; gives its modules, for `free`."""
     import sys
 
     global mine
     if mine is None or sys.modules.get("_tuimon_hook") is not mine:
-        return
-    for name in [name for name in list(sys.modules) if name == "_tuimon_hook" or name.startswith("_tuimon_hook.")]:
-        sys.modules.pop(name, None)
+        return []
     mine = None
+    names = [name for name in list(sys.modules) if name == "_tuimon_hook" or name.startswith("_tuimon_hook.")]
+    return [sys.modules.pop(name) for name in names]
+
+
+def free(roots):
+    """Free the modules and the session in the list `roots`, which nobody else may know any more.
+
+    The job may be in the middle of a region that we time, so it is tried again, for two thirds of a second in all.
+    """
+    import time
+    import types
+
+    let_go = [vars(one)["let_go"] for one in roots if isinstance(one, types.ModuleType) and "let_go" in vars(one)]
+    if not let_go:
+        return
+    let_go = types.FunctionType(let_go[0].__code__, {})  # a copy: the original is one of those that go
+    for wait_s in (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0):
+        try:
+            if let_go(roots, "_tuimon_hook"):
+                return
+        except Exception:  # then the job's collector frees it, one day
+            return
+        time.sleep(wait_s)
 
 
 def text_or_none(value):

@@ -181,7 +181,7 @@ def loader():
     idle_thread()
     while True:
         total = 0.0
-        for batch in torch.utils.data.DataLoader(Squares(), batch_size=16, num_workers=2):
+        for batch in torch.utils.data.DataLoader(Squares(), batch_size=16, num_workers=2, multiprocessing_context="fork"):
             total += batch.double().sum().item()
             if not beat():
                 return

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-import pkgutil
-
 
 def boot_source() -> str:
     """The bootstrap's source: its two files as one text, for one namespace."""
-    # read in a way that works where the package lies in an archive too: see `relay/sent.py`
-    return "\n".join((pkgutil.get_data("tuimon.hook", name) or b"").decode() for name in ("boot_line.py", "boot.py"))
+    from tuimon.hook import bundle  # tuimon's own process asks; the helper, which has to be quick to start, does not
+
+    return bundle.boot_source()
 
 
-def script(boot: str, path: str, token: str) -> bytes:
+# A job's own Python: what it runs is compared there, with all of its kind (`hook.bundle.kind`), and where it differs by
+# anything, the source is compiled. Code is executed in the namespace of this text.
+_COMPILED = """\
+import sys, marshal, _frozen_importlib_external
+if "%s %s" % (sys.implementation.cache_tag, _frozen_importlib_external.MAGIC_NUMBER.hex()) == {kind!r}:
+    for code in marshal.loads({code!r}):
+        exec(code)
+else:
+    exec(compile({boot!r}, "<tuimon boot>", "exec"))
+"""
+
+
+# not even the bootstrap's functions stay: they and their namespace would wait for the job's garbage collector
+_AND_GO = """
+def boot_and_go(*words):
+    try:
+        boot(*words)
+    finally:
+        globals().clear()
+"""
+
+
+def script(boot: str, path: str, token: str, code: bytes | None = None, kind: str = "") -> bytes:
     """The bootstrap for the injected thread: define it in a fresh namespace, then run it on a thread that Python made.
 
-    The thread that the stub runs on has a thread state made elsewhere; a thread of Python's own is complete.
+    The thread that the stub runs on has a thread state made elsewhere; a thread of Python's own is complete. `code` is the
+    same bootstrap compiled, for a Python of that `kind`.
     """
-    start = f"\n__import__('_thread').start_new_thread(boot, ({path!r}, {token!r}))\n"
-    return _encoded(boot + start)
+    text = boot if code is None else _COMPILED.format(kind=kind, code=code, boot=boot)
+    return _encoded(f"{text}{_AND_GO}__import__('_thread').start_new_thread(boot_and_go, ({path!r}, {token!r}))\n")
 
 
 def script_file(boot: str, path: str, token: str, own: str) -> bytes:
@@ -26,7 +48,7 @@ def script_file(boot: str, path: str, token: str, own: str) -> bytes:
     `own` is the script's own path: the thread removes it first, so that it goes even where nobody of ours lives by then. A
     thread that cannot be had is no message on the job's stderr; Ctrl-C stays the job's.
     """
-    text = f"import os\ntry: os.unlink({own!r})\nexcept OSError: pass\n{boot}\nboot({path!r}, {token!r})\n"
+    text = f"import os\ntry: os.unlink({own!r})\nexcept OSError: pass\n{boot}{_AND_GO}\nboot_and_go({path!r}, {token!r})\n"
     start = f"__import__('_thread').start_new_thread(exec, ({text!r}, {{'__name__': '_tuimon_boot'}}))"
     return _encoded(f"try: {start}\nexcept (RuntimeError, MemoryError): pass\n")
 

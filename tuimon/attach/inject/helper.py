@@ -8,11 +8,13 @@ process with threads could not do. Nothing of tuimon's own state is in it; the f
     patience          how many seconds the target may take to begin; null: for ever
     form              null, or the only form that may be used
     boot, token       the bootstrap's source and the secret it is to say hello with
-    socket            the number of the inherited socket, not bound yet
-    places            [[number of an inherited directory, the directory's path as the target sees it], ..]
+    code, kind        the bootstrap compiled (base64), and for which Python; null: the source is to be used
+    places            the paths, as the target sees them, of the directories that come along
     name              the name for the socket in one of them
     uid, gid          the target's user and group
     inject            false: only make the socket
+
+With it come open files: the socket, not bound yet, and those directories.
 
 Then `cancel` and `connected` (the hook has said hello) may come, a line each; the end of the input means `cancel`, so a tuimon
 that is killed is one that has cancelled. The answers are {"bound": index into places, "path": ..}, {"waiting": [sentence,
@@ -22,6 +24,7 @@ left]}.
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import gc
 import json
@@ -39,6 +42,7 @@ from tuimon.attach.inject.remote_exec import ScriptFile
 from tuimon.attach.inject.waiting import Wait, Waiting
 from tuimon.attach.refusal import Refused
 
+MOST_FILES = 16
 Request = dict[str, Any]
 Answer = Callable[[dict[str, Any]], None]
 
@@ -52,15 +56,20 @@ class Control:
         self._ended = False
         self._words: set[bytes] = set()
 
-    def request(self) -> Request:
-        """The first line; waits for it. Raises EOFError."""
-        while b"\n" not in self._held:
-            data = os.read(self._fd, 65536)
-            if not data:
-                raise EOFError("no request")
-            self._held += data
-        line, self._held = self._held.split(b"\n", 1)
-        request: Request = json.loads(line)
+    def request(self) -> Request | None:
+        """The first line, with the files that come along in it; waits for it. None where none comes."""
+        files: list[int] = []
+        with socket.socket(fileno=os.dup(self._fd)) as line:
+            while b"\n" not in self._held:
+                data, more, _, _ = socket.recv_fds(line, 65536, MOST_FILES, socket.MSG_CMSG_CLOEXEC)
+                if not data:
+                    return None
+                self._held += data
+                files += more
+        text, self._held = self._held.split(b"\n", 1)
+        request: Request = json.loads(text)
+        request["socket"], *directories = files
+        request["places"] = list(zip(directories, request["places"], strict=True))
         return request
 
     def cancelled(self) -> bool:
@@ -91,11 +100,19 @@ def main() -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP})
     gc.disable()  # no collection while a thread is stopped
     control = Control(0)
-    request = control.request()
 
     def answer(message: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):  # tuimon may be gone: finish and clean up all the same
             os.write(1, (json.dumps(message) + "\n").encode())
+
+    try:
+        request = control.request()
+    except OSError as error:
+        what = f"the process that attaches cannot take its orders ({error.strerror}): does a seccomp filter forbid it recvmsg?"
+        answer({"refused": ["helper", f"{what} No job was touched; start the job with `tuimon run`"]})
+        return 1
+    if request is None:
+        return 0  # tuimon has ended, or did not need us
 
     try:
         serve(request, answer, control)
@@ -207,10 +224,11 @@ def get_in(request: Request, index: int, answer: Answer, control: Control) -> No
         take_time()  # who waits needs no priority, and may wait for ever
         answer({"waiting": list(waiting)})
 
+    code = None if request["code"] is None else binascii.a2b_base64(request["code"])
     Climb(
         request["pid"],
         request["started"],
-        delivery.script(request["boot"], path, request["token"]),
+        delivery.script(request["boot"], path, request["token"], code, request["kind"]),
         script_file,
         Wait(request["pid"], request["patience"], control.cancelled, say),
         answer,

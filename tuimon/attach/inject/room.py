@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tuimon.attach import elf
@@ -75,7 +75,7 @@ def region(mapped: list[Mapping], script: bytes) -> Region:
     if widest < 4 * wanted.size:
         raise Refused("no-room", "the target's address space has no room for the hook; use `tuimon run`")
     # not where the last attach had it: a pointer that is left over from that one on a stack looks like a thread that comes back
-    return Region((start + widest // 4 + secrets.randbelow(widest // 2)) // PAGE * PAGE, data)
+    return Region((start + widest // 4 + int.from_bytes(os.urandom(8), "little") % (widest // 2)) // PAGE * PAGE, data)
 
 
 def is_there(mapped: list[Mapping], wanted: Region) -> bool:
@@ -109,25 +109,33 @@ def cave(memory: Memory, mapped: list[Mapping]) -> Cave:
     found: list[tuple[bool, bool, int, int]] = []
     program = _program(memory.pid)
     headers = {(entry.path, entry.inode): entry.start for entry in reversed(mapped) if entry.inode and entry.offset == 0}
-    for entry in mapped:
-        base = headers.get((entry.path, entry.inode))
-        if base is None or not entry.inode or not entry.executable or not entry.private:
-            continue
-        try:
-            segments = elf.Elf(memory, base).segments
-        except (elf.NotElf, OSError, struct.error):
-            continue
-        for segment in segments:
-            if segment.executable and entry.start <= segment.start < entry.end:
-                address = (segment.start + segment.file_size + 31) // 16 * 16
-                room = entry.end - address
-                if room >= code.LEAST_ROOM:
-                    marked = memory.read(address, 16) == code.SYSCALLS[:16]
-                    found.append((not _stays(entry.path, program), marked, -room, address))
+    executable = [entry for entry in mapped if entry.executable and entry.inode and entry.private]
+    staying = [entry for entry in executable if _stays(entry.path, program)]
+    for entries in (staying, [entry for entry in executable if entry not in staying]):
+        for entry in entries:
+            base = headers.get((entry.path, entry.inode))
+            if base is not None:
+                found += _ends(memory, base, entry, stays=entries is staying)
+        if any(not marked for _, marked, _, _ in found):
+            break  # the others are no better
     if not found:
         raise Refused("no-cave", f"no file mapped by the target has room for {code.LEAST_ROOM} bytes of code; use `tuimon run`")
     _, marked, room, address = min(found)
     return Cave(address, min(-room, code.MOST_ROOM), marked)
+
+
+def _ends(memory: Memory, base: int, entry: Mapping, *, stays: bool) -> Iterator[tuple[bool, bool, int, int]]:
+    """The unused ends of the segments that one mapping shows of the object at `base`, as `cave` compares them."""
+    try:
+        segments = elf.Elf(memory, base).segments
+    except (elf.NotElf, OSError, struct.error):
+        return
+    for segment in segments:
+        if segment.executable and entry.start <= segment.start < entry.end:
+            address = (segment.start + segment.file_size + 31) // 16 * 16
+            room = entry.end - address
+            if room >= code.LEAST_ROOM:
+                yield not stays, memory.read(address, 16) == code.SYSCALLS[:16], -room, address
 
 
 _STAYING = re.compile(r"(ld|ld64|ld-linux|ld-musl|libc|libm|libpython3[.0-9]*[a-z]*)[-.].*")

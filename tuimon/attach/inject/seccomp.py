@@ -30,7 +30,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -348,6 +347,8 @@ sys.exit(not done)
 
 def _probe(pid: int) -> None:
     """Have a process of our own make the calls, under the same filters. Raises Refused where that ends badly."""
+    import subprocess  # seldom needed, and the helper has to be quick to start
+
     try:
         ran = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _PROBE],
