@@ -4,10 +4,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/installed
+# Two tests at a time, as most of them wait for processes; a file's tests stay together and share its fixtures. In the order of
+# the folders, for long files last would leave one worker idle.
+TEST_WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # the package index to take torch from; empty: .ci/install chooses one with CPU builds
 TORCH_FROM ?=
 
-.PHONY: help demo test lint bench cases attach-matrix attach-proof attach-vm clean
+# for the cases: some of them, and another Python to run them, for instance CASES='05 17 --python /usr/bin/python3.12'
+CASES ?=
+
+.PHONY: help demo test lint bench cases cases-attach cases-neutral attach-matrix attach-proof attach-vm clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +22,9 @@ help:
 	@echo 'make lint    ruff and mypy alone'
 	@echo 'make bench   what the hook and an attach cost a job, as ratios and figures'
 	@echo 'make cases   programs with known breaks and recompiles, from the folder that TUIMON_CASES names'
+	@echo 'make cases-attach    the same, attached to in the middle of the run'
+	@echo 'make cases-neutral   the same without tuimon, attached to and detached from, and under `tuimon run`: no difference'
+	@echo '                     (long; CASES="05 17 --python PATH" runs some of them, on another Python)'
 	@echo 'make attach-matrix   attaching, by every Python here, kind of target and mechanism (long; TUIMON_PYTHONS names more)'
 	@echo 'make attach-proof    1,000 attach cycles on a training run, 400 kills, 3,600 attaches to a forking one (about an hour)'
 	@echo 'make attach-vm       attaching on aarch64 and under ptrace_scope 0 to 3, in emulated machines (qemu, root)'
@@ -27,7 +36,7 @@ demo: $(READY)
 
 test: $(READY) lint
 	@echo 'make: running the tests' >&2
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(TEST_WORKERS)
 
 lint: $(READY)
 	@echo 'make: ruff, then mypy' >&2
@@ -40,7 +49,13 @@ bench: $(READY)
 	@$(BIN)/python -m tests.bench.attach_cycles
 
 cases: $(READY)
-	@$(BIN)/python -m tests.cases
+	@$(BIN)/python -m tests.cases $(CASES)
+
+cases-attach: $(READY)
+	@$(BIN)/python -m tests.cases --attach $(CASES)
+
+cases-neutral: $(READY)
+	@$(BIN)/python -m tests.cases --neutral $(CASES)
 
 attach-matrix: $(READY)
 	@$(BIN)/python -m tests.attach.matrix

@@ -30,7 +30,9 @@ class Tty(io.StringIO):
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "SSH_CONNECTION", "SSH_TTY")}
+    # a worker of pytest-xdist has a size in its environment, which would count for more than the pseudo-terminal's
+    not_ours = ("NO_COLOR", "SSH_CONNECTION", "SSH_TTY", "COLUMNS", "LINES")
+    env = {name: value for name, value in os.environ.items() if name not in not_ours}
     return {
         **env,
         "TERM": "xterm-256color",
@@ -82,7 +84,7 @@ def report(env: dict[str, str]) -> dict[str, float]:
 def test_q_leaves_with_the_terminal_as_it_was(start: Starter, environment: dict[str, str]) -> None:
     on = start("ended")
     settled(on)
-    assert on.sees("ENDED killed by signal 9")
+    assert on.wait_for(lambda: on.sees("ENDED killed by signal 9"))
     on.write("q")
     assert on.ended() == 0
     assert on.data.rstrip().find(b"\x1b[?1049l") > on.data.find(b"\x1b[?1049h") >= 0

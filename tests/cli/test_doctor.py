@@ -64,7 +64,7 @@ def test_stopped_process(program: subprocess.Popen[bytes], capsys: pytest.Captur
     assert named(found, "main thread").what.startswith("is stopped") and named(found, "state").state == "note"
 
 
-@pytest.mark.parametrize(("pid", "code"), [(2**22 + 7, "[dead]"), (os.getpid(), "[self]")])
+@pytest.mark.parametrize(("pid", "code"), [(2**22 + 7, "[dead]"), (os.getpid(), "[self]")], ids=["dead", "self"])
 def test_process_that_is_none(pid: int, code: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor.run(pid, Options()) == CANNOT_ATTACH
     assert code in capsys.readouterr().out

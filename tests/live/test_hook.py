@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hooked import run
+from tests.support.hooked import DYNAMO, TORCH, run
 from tuimon.model.identity import plain_function
 
 pytestmark = pytest.mark.live
@@ -48,6 +48,7 @@ hooked = train(60, habit)
 print(json.dumps({"same": plain == hooked, "plain": plain, "hooked": hooked}))
 """,
         tmp_path,
+        after=DYNAMO,
     )
     assert outcome.values["same"], outcome.values
     assert outcome.sessions == 3
@@ -71,7 +72,9 @@ def test_from_the_first_line_everything_is_counted_exactly(tmp_path: Path) -> No
 
 
 def test_late_attach_knows_the_past(tmp_path: Path) -> None:
-    outcome = run(TRAIN + "\ntrain(40, lambda i: attach() if i == 30 else None)\ndetach()\n", tmp_path, how="injected")
+    outcome = run(
+        TRAIN + "\ntrain(40, lambda i: attach() if i == 30 else None)\ndetach()\n", tmp_path, how="injected", after=DYNAMO
+    )
     model = outcome.model
     (boundary,) = model.boundaries.values()
     assert boundary.before_attach and boundary.breaks >= 1 and boundary.kind == "Failed to trace builtin operator"
@@ -103,6 +106,7 @@ inference(torch.ones(3))
 print(json.dumps([pairs, autograd_functions(globals()[name])]))
 """,
         tmp_path,
+        after=DYNAMO,
     )
     pairs, inference = outcome.values
     assert [len(pair) for pair in pairs] == [1, 1] and pairs[0] != pairs[1] and inference == []
@@ -134,6 +138,7 @@ g(x).sum().backward()
 print(json.dumps({"same": before == after, "differs": before != during, "before": before, "after": after}))
 """,
         tmp_path,
+        after=DYNAMO,
     )
     assert outcome.values["differs"]
     assert outcome.values["same"], outcome.values
@@ -155,6 +160,7 @@ for generation in range(3):
 detach()
 """,
         tmp_path,
+        after=TORCH,
     )
     model = outcome.model
     assert sorted({r.generation for r in model.regions.values()}) == [0, 1, 2]
@@ -174,8 +180,8 @@ for _ in range(6): step(torch.ones(2, 8))
 DONE
 print(json.dumps({k: dict(v) for k, v in utils.counters.items()}))
 """
-    plain = run(program.replace("HOOK", "").replace("DONE", ""), tmp_path)
-    hooked = run(program.replace("HOOK", "attach()").replace("DONE", "detach()"), tmp_path)
+    plain = run(program.replace("HOOK", "").replace("DONE", ""), tmp_path, after=DYNAMO)
+    hooked = run(program.replace("HOOK", "attach()").replace("DONE", "detach()"), tmp_path, after=DYNAMO)
     assert plain.values == hooked.values
     assert (hooked.model.steps.source, hooked.model.steps.n) == ("optimizer", 6)
 
@@ -192,6 +198,7 @@ for _ in range(7):
 detach()
 """,
         tmp_path,
+        after=TORCH,
     )
     assert (outcome.model.steps.source, outcome.model.steps.n) == ("optimizer", 7)
 
@@ -228,6 +235,7 @@ detach()
 print(json.dumps([caught, status]))
 """,
         tmp_path,
+        after=TORCH,
     )
     assert outcome.values == [1, 0]
     (region,) = outcome.model.regions.values()
@@ -248,6 +256,7 @@ detach()
 print(json.dumps(values))
 """,
         tmp_path,
+        after=TORCH,
     )
     assert outcome.values == [1.0] * 3
     assert "ZeroDivisionError" in outcome.model.coverage.instruments["regions"]
@@ -268,6 +277,7 @@ print(json.dumps(float(f(torch.zeros(1)))))
 detach()
 """,
         tmp_path,
+        after=TORCH,
     )
     assert "1.0" in outcome.stdout
 
@@ -291,6 +301,7 @@ detach()
 print(json.dumps([len(made), alive, placed]))
 """,
         tmp_path,
+        after=TORCH,
     )
     count, alive, placed = outcome.values
     assert count >= 5 and (alive, placed) == (0, 0)
@@ -315,6 +326,7 @@ detach()
 print(json.dumps([untouched, x.grad.tolist()]))
 """,
         tmp_path,
+        after=TORCH,
     )
     assert outcome.values == [True, [2.0, 2.0, 2.0]]
 
@@ -338,6 +350,7 @@ placed = [v.__code__.co_filename for v in regions if "hook" in v.__code__.co_fil
 print(json.dumps([len(queue), placed]))
 """,
         tmp_path,
+        after=DYNAMO,
     )
     assert outcome.values == [0, []]
     (goodbye,) = [m for m in outcome.messages if m.get("k") == "detached"]
@@ -443,6 +456,7 @@ ours = [vars(c)["backward"].__func__ for c in made] + list(regions().values())
 print(json.dumps([dropped, len(made), [o.__code__.co_filename for o in ours if "hook" in o.__code__.co_filename]]))
 """,
         tmp_path,
+        after=DYNAMO,
     )
     assert outcome.values == [True, 2, []]
 

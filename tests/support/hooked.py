@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.imported import imported
 from tuimon.events import Event
 from tuimon.hook import wire
 from tuimon.model import Model
@@ -79,17 +80,30 @@ class Outcome:
         return json.loads(self.stdout.strip().splitlines()[-1])
 
 
-def run(program: str, tmp_path: Path, *, how: str = "run", python: str = sys.executable) -> Outcome:
-    """Run the program's text to its end. Raises AssertionError with its output if it fails."""
+TORCH = ("torch",)
+"""For programs that import torch before the hook comes."""
+DYNAMO = ("torch", "torch._dynamo.backends.debugging", "torch._functorch.aot_autograd", "torch._inductor.compile_fx")
+"""For programs that have compiled something by then: also what the first use of a backend imports."""
+
+
+def run(
+    program: str, tmp_path: Path, *, how: str = "run", after: tuple[str, ...] = (), python: str = sys.executable
+) -> Outcome:
+    """Run the program's text to its end, with the modules of `after` imported before its first line.
+
+    With `python`, another one than this, nothing is imported before. Raises AssertionError with its output if it fails.
+    """
     out = tmp_path / "frames"
     out.write_bytes(b"")
     script = tmp_path / "program.py"
     prelude = _PRELUDE.format(root=str(Path(__file__).parents[2]), out=str(out))
     script.write_text(prelude + "\n" + textwrap.dedent(program))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    ran = subprocess.run(
-        [python, str(script)], capture_output=True, text=True, timeout=DEADLINE_S, env=environment, check=False
-    )
+    if after and python == sys.executable:
+        ran = imported(*after).run(script, DEADLINE_S)
+    else:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [python, str(script)]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, env=environment, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     outcome = Outcome(ran.stdout, ran.stderr)
     decoder = LiveDecoder(None, script.name, how)
