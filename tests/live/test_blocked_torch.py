@@ -16,8 +16,8 @@ from tuimon.attach.session import attach
 
 pytest.importorskip("torch")
 pytestmark = needs_tracing
-WIRE = Path(__file__).resolve().parents[2] / "tuimon" / "hook" / "wire.py"
-SOURCES = {"session": DUMMY_SESSION, "wire": WIRE.read_text(encoding="utf-8")}
+HOOK = Path(__file__).resolve().parents[2] / "tuimon" / "hook"
+SOURCES = {"session": DUMMY_SESSION, **{name: (HOOK / f"{name}.py").read_text("utf-8") for name in ("wire", "remains")}}
 """A hook that does nothing but answer."""
 
 COLLECTIVE = """

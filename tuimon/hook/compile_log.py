@@ -11,7 +11,8 @@ import sys
 import time
 from _thread import get_ident
 
-from . import facts
+from . import facts, stack
+from .remains import Mortal
 
 LOGGER = "torch.__trace"
 
@@ -60,21 +61,39 @@ METRICS = (
     "restart_reasons",
     "is_forward",
     "recompile_reason",
+    "fail_user_frame_filename",
+    "fail_user_frame_lineno",
+    "num_graph_breaks",
+    "gc_time_us",
+    "compile_time_autotune_time_us",
+    "inductor_fx_local_cache_hit_count",
+    "inductor_fx_local_cache_miss_count",
+    "aotautograd_local_cache_hit_count",
+    "aotautograd_local_cache_miss_count",
+    "triton_kernel_compile_times_us",
 )
+DROPPED_WHEN_NONE = frozenset(METRICS[METRICS.index("fail_user_frame_filename") :])
+IDENTITY = "compile identity"  # the instrument: who is being compiled, where it broke, what the guards saw
+EAGER = "eager calls"
+MOST_OPEN = 16  # compilations whose breaks are remembered until they end
+MOST_BREAKS = 64  # of one compilation
 LONGEST = 16384  # characters of a payload that are kept: reasons are a few KB, graphs can be megabytes
 _NAME = re.compile(r'"name": "([^"]*)"')
 
 
-class CompileLog(logging.Handler):
+class CompileLog(logging.Handler, metaclass=Mortal):
     """Queues what the compiler says."""
 
     def __init__(self, hook):
         super().__init__(logging.DEBUG)
         self._hook = hook
         self._files = {}
+        self._broke = {}  # (thread, compile id) -> [(code object, offset)], while the compilation lasts
         self._logger = logging.getLogger(LOGGER)
         self._hiding = None
         self._hidden = False
+        self.heard = set()
+        """Idents of the threads of which something was told."""
 
     def watch(self):
         """Listen from now on."""
@@ -146,17 +165,18 @@ class CompileLog(logging.Handler):
             return
         if "dynamo_start" in metadata:
             self._hook.dynamo_runs()
-            self._send(at, metadata, {"dynamo_start": {"stack": self._stack(metadata["dynamo_start"])}}, None)
+            self._send(at, metadata, {"dynamo_start": {"stack": self._stack(metadata["dynamo_start"])}}, None, _nothing)
         elif "artifact" in metadata:
             name = metadata["artifact"].get("name")
             if name in ARTIFACTS:
-                keep = payload if name in ("dynamo_graph_break_reason", "recompile_reasons") else None
-                self._send(at, metadata, {"artifact": {"name": name}}, keep)
+                more = {"dynamo_graph_break_reason": self._broken, "recompile_reasons": self._failed}.get(name)
+                self._send(at, metadata, {"artifact": {"name": name}}, None if more is None else payload, more)
         else:
             for kind in ("compilation_metrics", "bwd_compilation_metrics"):
                 if kind in metadata:
                     metrics = metadata[kind]
-                    self._send(at, metadata, {kind: {key: _short(metrics.get(key)) for key in METRICS}}, None)
+                    more = self._ended if kind == "compilation_metrics" else None
+                    self._send(at, metadata, {kind: metrics_of(metrics.get)}, None, more)
 
     def _phase(self, at, metadata, payload):
         found = _NAME.search(payload or "", 0, 300)
@@ -167,14 +187,77 @@ class CompileLog(logging.Handler):
             return
         self._send(at, metadata, {"phase": found.group(1), "begins": begins}, None)
 
-    def _send(self, at, metadata, record, payload):
+    def _send(self, at, metadata, record, payload, more=None):
+        """Queue a record. Where `more` is given, what the stack tells goes with it, and a failure there loses no record."""
         for key in ("frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "rank"):
             if key in metadata:
                 record[key] = metadata[key]
+        told, then = {}, None
+        if more is not None:
+            told, then = self._hook.guarded(IDENTITY, self._identity, (told, then), metadata, payload, more)
         if payload is not None and len(payload) > LONGEST:
             payload = payload[:LONGEST]
         thread = self._hook.outbox.name_of(get_ident())
-        self._hook.outbox.put({"k": "trace", "t": at, "thread": thread, "record": record, "payload": payload})
+        self.heard.add(get_ident())
+        message = {"k": "trace", "t": at, "thread": thread, "record": record, "payload": payload}
+        message.update(told)
+        self._hook.outbox.put(message)
+        if then is not None:  # after the record: what is watched from now on belongs to what it tells
+            self._hook.guarded(EAGER, then[0], None, *then[1:])
+
+    # ---------------------------------------------------------------- from the compiling thread's own stack
+
+    def _identity(self, metadata, payload, more):
+        """(what goes with the record, (function, arguments..) to call when it is queued or None)."""
+        told = {}
+        compiled = stack.compiling(sys._getframe(1), metadata)
+        if compiled is not None:
+            told["code"] = self._hook.codes.number(compiled.code)
+            belongs = stack.owner(compiled)
+            if belongs:
+                told["owner"] = belongs
+        return told, more(metadata, payload, compiled, told)
+
+    def _broken(self, metadata, payload, compiled, told):
+        """A graph broke: at which instruction."""
+        error = sys.exc_info()[1]
+        place = stack.broke_at(sys._getframe(1), error, payload)
+        if place is not None:
+            told["at"] = {"code": self._hook.codes.number(place[0]), "offset": place[1]}
+        if compiled is None:  # logged when the compilation was over
+            compiled = stack.compiled_before(error, metadata)
+            if compiled is not None:
+                told["code"] = self._hook.codes.number(compiled.code)
+        elif place is not None:
+            key = _key(metadata)
+            if key not in self._broke:
+                while len(self._broke) >= MOST_OPEN:  # compilations that have never ended
+                    self._broke.pop(next(iter(self._broke), None), None)
+                self._broke[key] = []
+            if len(self._broke[key]) < MOST_BREAKS:
+                self._broke[key].append(place)
+
+    def _failed(self, _, payload, compiled, told):
+        """No cache entry fitted: what its guards saw."""
+        if compiled is not None:
+            now = stack.values_now(stack.reasons(sys._getframe(1)), compiled)
+            if now:
+                told["now"] = now
+
+    def _ended(self, metadata, _, compiled, told):
+        """A compilation of a frame is over. One that failed leaves its frame to eager; whoever counts eager calls is told."""
+        metrics = metadata["compilation_metrics"]
+        breaks = self._broke.pop(_key(metadata), [])
+        eager = getattr(self._hook, "eager", None)
+        if eager is None or compiled is None or metrics.get("fail_type") is None or compiled.raises:
+            return None
+        compile_id = str(metrics.get("compile_id"))
+        limit = stack.limit(metrics)
+        if limit is not None:
+            return eager.refused, compiled.code, compile_id, limit
+        # without a break that was logged it is one that Dynamo logs afterwards, if at all
+        place = breaks[-1] if breaks else stack.broke_at(None, sys.exc_info()[1], None)
+        return eager.skipped, compiled.code, compile_id, *(place or (None, None))
 
     def _stack(self, start):
         """The stack of a dynamo_start with the file names that torch keeps as numbers put back."""
@@ -190,6 +273,21 @@ class CompileLog(logging.Handler):
                 file = files.get(file, "?")
             stack.append([file, frame.get("line"), frame.get("name")])
         return stack
+
+
+def metrics_of(get):
+    """The metrics that tuimon keeps, from what gives one by its name; those that many compilations lack only where they are."""
+    found = {key: _short(get(key)) for key in METRICS}
+    return {key: value for key, value in found.items() if value is not None or key not in DROPPED_WHEN_NONE}
+
+
+def _key(metadata):
+    """Which compilation a record is about, among those that are open."""
+    return get_ident(), metadata.get("compiled_autograd_id"), metadata.get("frame_id"), metadata.get("frame_compile_id")
+
+
+def _nothing(*_):
+    """No more than who is being compiled."""
 
 
 def _short(value):

@@ -4,8 +4,11 @@ import os
 import sys
 
 
-def gather():
-    """A dict of facts. Nothing is imported or initialised for it: CUDA is asked only where the job has initialised it."""
+def gather(settings):
+    """A dict of facts. Nothing is imported or initialised for it: CUDA is asked only where the job has initialised it.
+
+    `settings`: a `Settings`, kept from one time to the next.
+    """
     torch = sys.modules.get("torch")
     version = getattr(getattr(torch, "version", None), "__version__", None) or getattr(torch, "__version__", None)
     return {
@@ -15,7 +18,8 @@ def gather():
         "devices": _devices(torch),
         "rank": _distributed("get_rank", "RANK"),
         "world_size": _distributed("get_world_size", "WORLD_SIZE"),
-        "recompile_limit": _limit(),
+        "recompile_limit": settings.recompile_limit(),
+        "options": settings.options(),
     }
 
 
@@ -79,15 +83,3 @@ def _distributed(function, variable):
         return int(os.environ[variable]) if variable in os.environ else None
     except Exception:  # noqa: BLE001 - half initialised, or no number
         return None
-
-
-def _limit():
-    config = sys.modules.get("torch._dynamo.config")
-    for name in ("recompile_limit", "cache_size_limit"):
-        try:
-            value = getattr(config, name, None)
-        except Exception:  # noqa: BLE001 - the module is still being imported
-            value = None
-        if isinstance(value, int):
-            return value
-    return None

@@ -11,12 +11,14 @@ that one is waited for, for ever: its queue is bounded, and it can be continued.
 import os
 import select
 
+from .remains import Mortal
 
-class Lost(OSError):
+
+class Lost(OSError, metaclass=Mortal):
     """The descriptor is not ours any more."""
 
 
-class Line:
+class Line(metaclass=Mortal):
     """A socket that is used only while its descriptor leads to it."""
 
     def __init__(self, sock):
@@ -53,7 +55,7 @@ class Line:
         return self._sock.fileno()
 
 
-class Life:
+class Life(metaclass=Mortal):
     """The handle (pidfd) of a process, or None where there is none: readable once the process has ended.
 
     Whose it is, and so who closes it, is the bootstrap.

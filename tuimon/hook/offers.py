@@ -6,17 +6,10 @@ torch's names here are private: each is looked for, and one that is missing is t
 
 import sys
 
-# (instrument, module, names in it: attributes of attributes joined by dots; one of them has to be there)
-WANTED = (
-    ("skip", "torch._C", ("_dynamo.eval_frame.skip_code", "_dynamo.eval_frame.set_code_exec_strategy")),
-    ("regions", "torch._dynamo.output_graph", ("OutputGraph.install_global_unsafe",)),
-    ("history", "torch._dynamo.convert_frame", ("input_codes",)),
-    ("history", "torch._C", ("_dynamo.eval_frame._debug_get_cache_entry_list",)),
-    ("history", "torch._dynamo.utils", ("get_compilation_metrics",)),
-    ("history", "torch._dynamo.utils", ("graph_break_reasons",)),
-    ("steps", "torch.autograd.profiler", ("record_function.__enter__",)),
-    ("compile ids", "torch._guards", ("CompileContext.current_compile_id",)),
-)
+from .torch_names import NAMES, has, loaded
+
+# (instrument, module, names in it, of which one has to be there)
+WANTED = tuple((instrument, module, names) for _, instrument, module, names, _, _ in NAMES if instrument)
 
 
 def gather():
@@ -27,25 +20,16 @@ def gather():
     found = {}
     missing = []
     for instrument, module, names in WANTED:
-        loaded = sys.modules.get(module)
-        if loaded is None or (getattr(getattr(loaded, "__spec__", None), "_initializing", False) is True):
+        owner = loaded(module)
+        if owner is None:
             found.setdefault(instrument, None)
             continue
-        there = any(_has(loaded, name) for name in names)
+        there = any(has(owner, name) for name in names)
         if not there:
             missing.append(f"{module}.{names[0]}")
         if found.get(instrument, True) is not False:
             found[instrument] = there
     return {"python": _python(), "torch": found, "missing": missing}
-
-
-def _has(owner, path):
-    for name in path.split("."):
-        try:
-            owner = getattr(owner, name)
-        except Exception:  # noqa: BLE001 - a module may answer for its attributes in any way
-            return False
-    return True
 
 
 def _python():

@@ -10,6 +10,7 @@ import threading
 import time
 
 from . import wire
+from .remains import Mortal
 
 QUEUE_LIMIT = 131072  # entries; a sample is about 200 bytes in the job, so at most some 26 MB
 UNSENT_LIMIT = 4 * 1024 * 1024  # bytes that the socket has not taken yet; beyond it nothing is packed any more
@@ -21,7 +22,7 @@ SAMPLES_A_FRAME = 4096  # bounds how long the hook's thread holds the GIL in one
 _QUIETLY = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
-class Outbox:
+class Outbox(metaclass=Mortal):
     """The queue between the job's threads and the hook's sender."""
 
     def __init__(self, sock):

@@ -9,14 +9,15 @@ whatever the backend. All of it is put back at detach.
 import sys
 import weakref
 
+from . import timers
 from .graphs import autograd_functions, is_autograd_function
-from .timers import call_timer, resume_timer
+from .remains import Mortal
 
 FORWARD = "__compiled_fn_"
 RESUME = "__resume_at_"
 
 
-class Regions:
+class Regions(metaclass=Mortal):
     """Finds regions, old and new, and times them."""
 
     def __init__(self, hook):
@@ -72,6 +73,11 @@ class Regions:
                             scope[name] = wrapper
         self.find_backwards(True, belongs)
 
+    def tell_dead(self, graphs):
+        """Tell of graphs from before the attach that no call reaches: an iterable of (compile id, frame's code)."""
+        for compile_id, code in graphs:
+            self._hook.send_added(self._hook.next_number(), "forward", compile_id, FORWARD, *_place_of(code), True)
+
     # ---------------------------------------------------------------- forward regions and resume functions
 
     def _place_new(self, graph, name, value):
@@ -83,6 +89,10 @@ class Regions:
             self.find_backwards(False, dict.fromkeys(autograd_functions(value), compile_id))
         return wrapper
 
+    def _timers(self):
+        clock = self._hook.clock
+        return clock if clock.is_there() else timers
+
     @staticmethod
     def _withdraw(graph, name, placed, value):
         if graph.global_scope.get(name) is placed:
@@ -91,12 +101,14 @@ class Regions:
     def _wrap(self, scope, name, value, compile_id, code, before_attach, graph=None):
         forward = name.startswith(FORWARD)
         number = self._hook.next_number()
-        wrapper = (call_timer if forward else resume_timer)(value, number, self._hook.outbox, self._hook.here)
+        made_by = self._timers()
+        make = made_by.call_timer if forward else made_by.resume_timer
+        wrapper = make(value, number, self._hook.outbox, self._hook.here)
         wrapper.__wrapped__ = value
         self._hook.skip(wrapper)
         function, file, line = _place_of(code)
         if not forward:
-            function, file, line = _place_of(_resumed_code(value)) or (function, file, line)
+            function, file, line = _place_of(resumed_code(value)) or (function, file, line)
         self._hook.send_added(
             number,
             "forward" if forward else "resume",
@@ -140,7 +152,7 @@ class Regions:
 
     def _time_backward(self, made, original, compile_id, before_attach):
         number = self._hook.next_number()
-        timed = call_timer(original.__func__, number, self._hook.outbox, self._hook.here)
+        timed = self._timers().call_timer(original.__func__, number, self._hook.outbox, self._hook.here)
         timed.__wrapped__ = original
         self._hook.skip(timed)
         made.backward = staticmethod(timed)
@@ -186,7 +198,7 @@ def _place_of(code):
     return (code.co_name, code.co_filename, code.co_firstlineno)
 
 
-def _resumed_code(value):
+def resumed_code(value):
     """The code that a resume global goes on with: its own, or - where it closes over variables - the one its maker holds."""
     code = getattr(value, "__code__", None)
     if code is None or code.co_name != "_make_fn":

@@ -14,11 +14,18 @@ import weakref
 from _thread import allocate_lock
 
 from . import facts, history, offers, timers, wire
+from .codes import Codes
 from .compile_log import CompileLog
+from .device_clock import DeviceClock
+from .eager import Eager
 from .line import Life, Line
+from .now import Now
 from .outbox import Outbox
 from .regions import Regions
+from .remains import Mortal
+from .settings import Settings
 from .steps import Steps
+from .torch_names import TorchNames
 from .undo import Undo
 
 TICK_MS = 100  # how often the queue is emptied
@@ -27,7 +34,7 @@ GOODBYE_S = 0.5  # at most so long is spent on sending what is left when the ses
 GATE_S = 2.0  # at most so long the hook's thread waits for a thread of the job that is putting something in
 
 
-class Session:
+class Session(metaclass=Mortal):
     """One attachment. `install()`, then `serve()` until it is over."""
 
     def __init__(self, sock, hello, options):
@@ -40,6 +47,8 @@ class Session:
         self._numbers = iter(range(1, 2**32))
         self._cost_ns = 0.0
         self._told = None
+        self._settings = Settings()
+        self._names = TorchNames(self)
         self._offered = None
         self.here = [True]
         self._pid = os.getpid()
@@ -48,9 +57,13 @@ class Session:
         self.instruments = {}
         self._skip_code = None
         self._gate = allocate_lock()  # held by whoever puts something in, and to end that
+        self.codes = Codes(self)
+        self.eager = Eager(self)
+        self.clock = DeviceClock(self)
         self._regions = Regions(self)
         self._steps = Steps(self)
         self._log = CompileLog(self)
+        self.now = Now(self, self._log.heard)
 
     # ---------------------------------------------------------------- for the instruments
 
@@ -85,8 +98,8 @@ class Session:
         current = context.current_compile_id() if context is not None else None
         return None if current is None else str(current)
 
-    def send_added(self, number, role, compile_id, name, function, file, line, before_attach, backend=None):
-        """Tell tuimon what an instrument number stands for. Always before its first sample."""
+    def send_added(self, number, role, compile_id, name, function, file, line, before_attach, backend=None, **more):
+        """Tell tuimon what an instrument number stands for. Always before its first sample. `more`: what only its role has."""
         self.outbox.put(
             {
                 "k": "added",
@@ -100,8 +113,13 @@ class Session:
                 "line": line,
                 "backend": backend,
                 "before_attach": before_attach,
+                **more,
             }
         )
+
+    def send_gap(self, what, why):
+        """Tell tuimon what cannot be told here, in the report's own names, and why: a sentence."""
+        self.outbox.put({"k": "gap", "t": time.monotonic_ns(), "what": what, "why": why})
 
     def dynamo_runs(self):
         """Dynamo is about to compile on this thread: whatever could not be installed before can be now."""
@@ -135,11 +153,11 @@ class Session:
         farewell = weakref.finalize(self, self._job_ends)
         self.undo.add("atexit", lambda: (farewell.detach(), not farewell.alive)[1])
         self._log.watch()
+        self._names.look()
         self.torch_is_there(GATE_S)
         if self._skip_code is None:
             self._await_torch()
-        if hasattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes"):
-            self.guarded("history", self._install_late, None)
+        self._install_late()
         with contextlib.suppress(OSError):
             self.outbox.flush()  # a job that kills itself at once has said at least that it was attached to
 
@@ -175,7 +193,8 @@ class Session:
         it within `import torch` are many. It takes itself away once it has been of use.
         """
         arrival = _Arrival(self)
-        sys.meta_path.insert(0, arrival)
+        # a new list: the interpreter keeps the one that it began with (`sys` as it was), and would keep us in it for ever
+        sys.meta_path = [arrival, *sys.meta_path]
         self.undo.add("import watch", arrival.leave)
 
     def _watch_if_loaded(self):
@@ -188,11 +207,19 @@ class Session:
         return self._skip_code is not None
 
     def _install_late(self):
-        entries = history.cache_entries(self)
-        history.send(self, entries)
+        if not hasattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes"):
+            return
+        past = self.guarded("history", history.History, None, self)
+        if past is not None:
+            self.guarded("history", history.send, None, self, past)
+        self.now.look(past.by_id if past is not None else {})  # after the history, which has the names
+        if past is None:
+            return
         if self.can_skip:
-            self.guarded("regions", self._regions.place_existing, None, entries)
-        history.send_breaks(self)
+            self.guarded("regions", self._regions.place_existing, None, past.entries)
+            self.guarded("regions", self._regions.tell_dead, None, past.dead_graphs())
+            self.eager.place_existing(past.left_to_eager())
+        self.guarded("history", history.send_breaks, None, self)
         self.instruments.setdefault("history", "on")
 
     def serve(self):
@@ -228,10 +255,14 @@ class Session:
                     if kind == wire.JSON_FRAME and wire.read_json(body).get("cmd") == "detach":
                         return
             self.torch_is_there()
+            self.now.tick()
             now = time.monotonic()
             if now >= next_status:
                 next_status = now + STATUS_S
                 self._tell_facts()
+                self.guarded("eager calls", self.eager.look, None)
+                self.clock.poll()
+                self._names.look()
                 self._tell_status()
             self.outbox.flush()
 
@@ -249,6 +280,7 @@ class Session:
             self._gate.release()
         left = self.undo.run()
         try:
+            self.guarded("facts", self._tell_facts, None)
             self._tell_status()
             self.outbox.put({"k": "detached", "detached": True, "reason": self._reason, "left": left})
             self.outbox.finish(GOODBYE_S)
@@ -270,7 +302,7 @@ class Session:
     # ---------------------------------------------------------------- telling
 
     def _tell_facts(self):
-        now = facts.gather()
+        now = facts.gather(self._settings)
         if now != self._told:
             self._told = now
             self.outbox.put({"k": "facts", "t": time.monotonic_ns(), "wall": time.time(), **now})
@@ -299,7 +331,7 @@ class Session:
         return threading.get_ident() != threading.main_thread().ident
 
 
-class _Arrival:
+class _Arrival(metaclass=Mortal):
     """A finder that finds nothing and notices that torch is being imported."""
 
     def __init__(self, session):

@@ -11,11 +11,13 @@ import sys
 import time
 from _thread import get_ident
 
+from .remains import Mortal
+
 MARK = "Optimizer.step#"
 SURE = 64
 
 
-class Steps:
+class Steps(metaclass=Mortal):
     """Times `Optimizer.step` from the moment torch is there."""
 
     def __init__(self, hook):

@@ -6,8 +6,10 @@ order; one that fails does not keep the others from running, and is named.
 
 import contextlib
 
+from .remains import Mortal
 
-class Undo:
+
+class Undo(metaclass=Mortal):
     """A list of (name, put_back); `put_back()` raises or gives False where it did not succeed."""
 
     def __init__(self):

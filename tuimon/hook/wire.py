@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from .remains import Mortal
+
 PROTOCOL = 2
 """Of the handshake and the frames. Both ends name theirs in their first frame, and a difference is refused by name."""
 
@@ -34,7 +36,7 @@ _MANY = struct.Struct("<" + "IQIQQ" * _AT_ONCE)
 RAISED = 1  # flag: the timed call ended with an exception
 
 
-class WireError(ValueError):
+class WireError(ValueError, metaclass=Mortal):
     """The bytes are not what this protocol allows; the connection cannot be used any further."""
 
 
@@ -60,7 +62,7 @@ def proof(token: str, what: bytes) -> str:
     return hashlib.sha256(key + hashlib.sha256(key + what).digest()).hexdigest()
 
 
-class Decoder:
+class Decoder(metaclass=Mortal):
     """Cuts a stream of bytes into frames, however the bytes are split on the way.
 
     It never holds more than one frame of `limit` bytes and what was fed last.
