@@ -268,7 +268,7 @@ def test_an_entry_after_a_failed_compilation_is_the_first_and_not_a_guard_change
 
 def test_threads_that_come_and_go_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuimon.model.calls.MOST_THREADS", 10)
-    monkeypatch.setattr("tuimon.model.compiler.MOST_NAMES", 10)
+    monkeypatch.setattr("tuimon.model.compiling.MOST_NAMES", 10)
     model = model_of(compiled("0/0", 0, 1), added(1, "forward", "0/0"), added(2, "resume", "0/0"), samples((1, 5, 6)))
     for thread in range(1, 50):
         # a thread with a resume function to come is not forgotten: thread 0 is in the boundary all the while
@@ -277,7 +277,7 @@ def test_threads_that_come_and_go_do_not_pile_up(monkeypatch: pytest.MonkeyPatch
     model.apply([ev.Samples(9_000, ((2, 0, 0, 9_000, 9_000),))])
     assert model.overflow == {}
     assert next(iter(model.boundaries.values())).host.latest(1) == [3_000]
-    assert len(model._calls._threads) == len(model._compiler._thread_number) == 10
+    assert len(model._calls._threads) == len(model._compiler._now._thread_number) == 10
     # threads that are all within the boundary cannot be forgotten: what comes beyond them is left out, and that is said
     model.apply([ev.Samples(9, tuple((1, thread, 0, 1, 2) for thread in range(100, 150)))])
     assert model.overflow["threads"] == 40
@@ -289,4 +289,4 @@ def test_a_recompile_of_no_frame_tells_its_own_guard() -> None:
         ev.GuardsFailed(1, "odd", (("0/0", "x == 1"),)),
         ev.CompileFinished(2, "odd", "forward", "f", "f.py", 1, "main", 1, 1e-6),
     )
-    assert "x == 1" in model.log[-1].text
+    assert "x is no longer 1" in model.log[-1].text

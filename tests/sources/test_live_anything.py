@@ -44,9 +44,10 @@ IDS = {"frame_id": 0, "frame_compile_id": 1, "attempt": 0}
 T = 2_000_000_000
 MESSAGES: list[dict[str, Any]] = [
     {"k": "facts", "t": T, "wall": 1.7e9, "pid": 1, "python": "3", "torch": "2", "devices": ["cpu"], "rank": 0,
-     "world_size": 1, "recompile_limit": 8},
+     "world_size": 1, "recompile_limit": 8, "options": [["stance", "default"]]},
     {"k": "thread", "t": T, "thread": 1, "name": "main"},
-    {"k": "frame", "t": T, "function": "f", "file": "f.py", "line": 1, "entries": ["0/0"]},
+    {"k": "frame", "t": T, "function": "f", "file": "f.py", "line": 1, "entries": ["0/0"], "code": 1,
+     "breaks": [["0/0", 3]]},
     {"k": "added", "t": T, "instrument": 1, "role": "forward", "compile_id": "0/1", "name": "n", "function": "f",
      "file": "f.py", "line": 1, "backend": "inductor", "before_attach": False},
     {"k": "added", "t": T, "instrument": 2, "role": "resume", "compile_id": "0/1", "name": "n", "function": "f",
@@ -57,13 +58,23 @@ MESSAGES: list[dict[str, Any]] = [
     {"k": "past_compile", "t": T, "wall": 2.0, "metrics": METRICS},
     {"k": "past_break", "t": T, "reason": "r", "stack": [["f.py", 1, "f"]]},
     {"k": "counted", "t": T, "compiles": 1, "breaks": 1, "graphs": 1},
-    {"k": "trace", "t": T, "thread": "main", "record": {"dynamo_start": {"stack": [["f.py", 1, "g"]]}, **IDS}, "payload": None},
+    {"k": "trace", "t": T, "thread": "main", "record": {"dynamo_start": {"stack": [["f.py", 1, "g"]]}, **IDS}, "payload": None,
+     "code": 1, "owner": "C"},
     {"k": "trace", "t": T, "thread": "main", "record": {"phase": "build_guards", "begins": True, **IDS}, "payload": None},
     {"k": "trace", "t": T, "thread": "main", "record": {"artifact": {"name": "recompile_reasons"}, **IDS},
-     "payload": '["0/0: x"]'},
+     "payload": '["0/0: x"]', "now": {"x": "2"}, "owner": "C"},
     {"k": "trace", "t": T, "thread": "main", "record": {"artifact": {"name": "dynamo_graph_break_reason"}, **IDS},
-     "payload": 'Graph break in user code at f.py:3\nReason: r\n  File "f.py", line 3, in f\n'},
+     "payload": 'Graph break in user code at f.py:3\nReason: r\n  File "f.py", line 3, in f\n', "at": {"code": 1, "offset": 8}},
     {"k": "trace", "t": T, "thread": "main", "record": {"compilation_metrics": METRICS, **IDS}, "payload": None},
+    {"k": "code", "t": T, "code": 1, "function": "f", "qualname": "C.f", "file": "f.py", "line": 1},
+    {"k": "compiling", "t": T, "thread": "main", "compile_id": "3/0", "direction": "forward", "code": 1, "function": "f",
+     "file": "f.py", "line": 1, "owner": "C", "phase": "build kernels", "since_wall": 1.0, "wall": 2.0,
+     "stack": [["f.py", 1, "f"]]},
+    {"k": "added", "t": T, "instrument": 4, "role": "crossing", "compile_id": "4/0", "name": "n", "function": "f",
+     "file": "f.py", "line": 2, "backend": None, "before_attach": False, "code": 1, "offset": 8, "counted": "by line"},
+    {"k": "gap", "t": T, "what": "frames.eager_calls", "why": "no"},
+    {"k": "device", "t": T, "rows": [[1, T, 5]]},
+    {"k": "sync", "t": T, "rows": [[2, 5, 1]]},
     {"k": "event", "type": "GpuSampled", "t_ns": T, "index": 0, "name": "g", "utilization": 1.0, "memory_used_bytes": 1,
      "memory_total_bytes": 2, "throttle": ["x"], "missing": [["power_w", "y"]], "held": [[1, 2]]},
     {"k": "event", "type": "HostSampled", "t_ns": T, "cpu_percent": 1.0, "rss_bytes": 1, "threads": 1, "host_cpu_percent": 1.0,
@@ -199,7 +210,7 @@ def test_a_flood_of_long_names_stays_small(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_an_event_larger_than_any_is_refused() -> None:
-    huge = {**MESSAGES[8], "stack": [["f" * 1000, 1, "f"]] * 10_000}
+    huge = {**MESSAGES[2], "entries": ["0/0"] * 10_000}
     with pytest.raises(wire.WireError, match="larger than any"):
         LiveDecoder(1, "", "run").frame(wire.JSON_FRAME, body(huge))
 

@@ -100,7 +100,7 @@ def test_metrics_become_seconds_and_a_refusal_is_no_failure() -> None:
 
 def test_caches_phases_and_strangers() -> None:
     cache = only({"artifact": {"name": "aotautograd_cache_bypass"}})
-    assert cache == ev.CacheLooked(5, "2/1", "aot_autograd", "bypass")
+    assert cache == ev.CacheLooked(5, "2/1", "aot_autograd", "bypass", "main")
     began = record_events(5, "main", {**IDS, "phase": "entire_backward_compile", "begins": True}, None)
     assert [type(event).__name__ for event in began] == ["CompileStarted", "PhaseBegan"]
     assert record_events(5, "main", {"describe_tensor": {}}, None) == []

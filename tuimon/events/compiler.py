@@ -97,6 +97,8 @@ class GraphBroke(Event):
     """The code object in which the instruction that broke lies (`CodeSeen`): the frame's own, or that of an inlined callee."""
     offset: int | None = None
     """The instruction's offset in it, bytes."""
+    source: str = ""
+    """The text of the line, stripped, where Dynamo quotes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,8 @@ class CompileFinished(Event):
     """Timing kernel candidates within it."""
     limit: str = ""
     """Of a refused one: which limit ("recompile_limit", "accumulated_recompile_limit")."""
+    empty: bool = False
+    """Dynamo found nothing in the frame to compile: it made no cache entry, and the frame runs as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +189,8 @@ class FrameSeen(Event):
     code: int | None = None
     breaks: tuple[tuple[str, int | None], ...] = ()
     """(compile id, line) for each entry that goes on with a resume function: the line of the instruction before the break."""
+    owners: tuple[str, ...] = ()
+    """As `CompileStarted.owner`, of its entries."""
 
 
 @dataclass(frozen=True, slots=True)

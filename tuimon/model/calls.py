@@ -51,6 +51,10 @@ class _Instrument:
     leads_to_boundary: bool = False
     is_optimizer: bool = False
     """A region that is the step of an optimizer which the job compiled."""
+    frame: Frame | None = None
+    """For "eager": the frame whose calls these are."""
+    skipped: str | None = None
+    """For "crossing": the key of the boundary whose crossings these are."""
 
 
 class CallFold:
@@ -95,8 +99,33 @@ class CallFold:
             if instrument.boundary.crossings is None:
                 instrument.boundary.crossings = 0
             self._model.changed("boundaries")
-        if entry is not None:
+        elif event.role == "eager":
+            instrument.frame = self._frame_of(event, generation)
+            if instrument.frame is not None and instrument.frame.eager_calls is None:
+                instrument.frame.eager_calls = 0
+                self._model.changed("frames")
+        elif event.role == "crossing" and event.code is not None:
+            instrument.skipped = f"skip@{event.code}:{event.offset}"
+            self._find_skipped(instrument, event.counted)
+        if entry is not None and event.role not in ("eager", "crossing"):
             self._tie_together(entry, instrument)
+
+    def _frame_of(self, event: ev.InstrumentAdded, generation: int) -> Frame | None:
+        """The frame whose calls in eager an instrument counts: by its code object, which a reset does not change."""
+        if event.code is not None:
+            for frame in reversed(self._model.frames.values()):
+                if frame.code == event.code:
+                    return frame
+        return self._model.frames.get(frame_key(generation, event.compile_id) or "") if event.compile_id else None
+
+    def _find_skipped(self, instrument: _Instrument, counted: str) -> Boundary | None:
+        """The boundary of a frame that is skipped whole, told of before its crossings are counted."""
+        boundary = self._model.boundaries.get(instrument.skipped or "")
+        if boundary is not None:
+            boundary.crossings = boundary.crossings or 0
+            boundary.counted = counted or boundary.counted
+            self._model.changed("boundaries")
+        return boundary
 
     def _tie_together(self, entry: Entry, instrument: _Instrument) -> None:
         """Regions of an entry that goes on with a resume function are where its boundary begins."""
@@ -131,7 +160,7 @@ class CallFold:
         return region
 
     def _samples(self, event: ev.Samples) -> None:
-        regions = boundaries = steps = False
+        regions = boundaries = steps = frames = False
         for number, thread_number, flags, begin_ns, end_ns in event.rows:
             instrument = self._instruments.get(number)
             if instrument is None:
@@ -146,6 +175,12 @@ class CallFold:
                 regions = True
                 if instrument.is_optimizer:
                     steps |= self._steps.optimizer(number, begin_ns, end_ns)
+            elif instrument.frame is not None:
+                instrument.frame.eager_calls = (instrument.frame.eager_calls or 0) + 1
+                self._steps.began(begin_ns)
+                frames = True
+            elif instrument.skipped is not None:
+                boundaries |= self._passed(instrument)
             elif instrument.boundary is not None:
                 self._crossing(instrument, instrument.boundary, thread, thread_number, begin_ns)
                 boundaries = True
@@ -153,7 +188,7 @@ class CallFold:
                 steps |= self._steps.optimizer(number, begin_ns, end_ns)
             if end_ns > self._model.now_ns:
                 self._model.now_ns = end_ns
-        for section, happened in (("regions", regions), ("boundaries", boundaries), ("steps", steps)):
+        for section, happened in (("regions", regions), ("boundaries", boundaries), ("steps", steps), ("frames", frames)):
             if happened:
                 self._model.changed(section)
 
@@ -183,13 +218,13 @@ class CallFold:
         region.calls += 1
         if flags & RAISED:
             region.raised += 1
-        took = end_ns - begin_ns
+        took = max(0, end_ns - begin_ns)
         began = begin_ns
         if first:
             if instrument.entry is not None and region.direction == "forward":
                 compile_began = self._model.compile_began(*instrument.entry, region.direction)
                 began = begin_ns if compile_began is None else min(compile_began, begin_ns)
-            region.initial.add(end_ns - began)
+            region.initial.add(max(0, end_ns - began))
         elif self._model.compiling_between(thread_number, begin_ns, end_ns):
             region.initial.add(took)
         elif instrument.changed_guard:
@@ -209,6 +244,15 @@ class CallFold:
             under_way.append((end_ns, thread.told_ns))
             if len(under_way) > DEEPEST:
                 del under_way[0]
+
+    def _passed(self, instrument: _Instrument) -> bool:
+        """An instruction at which a frame is skipped whole was passed. When the stretch began and ended is nobody's to say."""
+        boundary = self._model.boundaries.get(instrument.skipped or "")
+        if boundary is None:
+            return False
+        boundary.crossings = (boundary.crossings or 0) + 1
+        self._steps.share(boundary.share, None)
+        return True
 
     def _crossing(self, instrument: _Instrument, boundary: Boundary, thread: _Thread, thread_number: int, at_ns: int) -> None:
         """A resume function is called. Where no region ran before the break, it is not known when the stretch began."""

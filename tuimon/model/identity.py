@@ -8,35 +8,47 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 from tuimon.model.parts import FrameKey
 
 MOST_IDS = 100_000
 """Ids of one generation that are remembered. In a job with more of them a reset may go unnoticed."""
 
+MOST_OWNERS = 3
+"""Modules that a frame's name tells; the others are counted."""
+
 
 class Generations:
     """Counts the resets of Dynamo from the ids that come by.
 
-    Dynamo never gives out a compile id twice between two resets, so an id that comes again opens a new generation.
+    Dynamo never gives out a compile id twice between two resets, nor one frame number to two code objects, so an id that
+    comes again, or comes for other code, opens a new generation.
     """
 
     def __init__(self) -> None:
         self.current = 0
         self._given: set[str] = set()
+        self._codes: dict[int, int] = {}
 
-    def enter(self, compile_id: str) -> int:
-        """A frame's compilation begins under this id; gives the generation that it belongs to."""
-        if compile_id in self._given:
+    def enter(self, compile_id: str, code: int | None = None) -> int:
+        """A frame's compilation begins under this id, of this code object; gives the generation that it belongs to."""
+        number = frame_id(compile_id)
+        other = code is not None and number is not None and self._codes.get(number, code) != code
+        if compile_id in self._given or other:
             self.current += 1
             self._given.clear()
-        self.note(compile_id)
+            self._codes.clear()
+        self.note(compile_id, code)
         return self.current
 
-    def note(self, compile_id: str) -> None:
+    def note(self, compile_id: str, code: int | None = None) -> None:
         """This id is in use in the current generation (seen in Dynamo's tables at attach)."""
         if len(self._given) < MOST_IDS:
             self._given.add(compile_id)
+        number = frame_id(compile_id)
+        if code is not None and number is not None and len(self._codes) < MOST_IDS:
+            self._codes.setdefault(number, code)
 
 
 def frame_id(compile_id: str) -> int | None:
@@ -54,6 +66,30 @@ def plain_function(function: str) -> str:
     return match["function"] if match else function
 
 
+def display_name(function: str, qualname: str, file: str, owners: Sequence[str]) -> str | None:
+    """What a person would call a frame: by the modules that it was compiled for, or by the class that its code stands in.
+
+    "Sequential(Linear, Tanh)" for a library's wrapper around a module, "SGD.step (wrapper)" for one around a function,
+    "Block.forward" for a method; None where the function's own name says as much. `owners` are type names, or, for what wraps
+    a function, that function's name with its class; `qualname` is "" where it is not known.
+    """
+    if not owners:
+        owner, _, last = qualname.rpartition(".")
+        return qualname if owner and last == function and "<" not in qualname and not is_wrapper(file) else None
+    names = [_with_owner(function, file, owner) for owner in owners[:MOST_OWNERS]]
+    more = len(owners) - len(names)
+    return " | ".join(names) + (f" | {more} more" if more > 0 else "")
+
+
+def _with_owner(function: str, file: str, owner: str) -> str:
+    if "(" in owner or is_wrapper(file):
+        return owner
+    match = _RESUME.match(function)
+    if "." in owner:
+        return f"{owner} ({match['function']} from line {match['line']} on)" if match else f"{owner} ({function})"
+    return f"{owner}.{match['function']} from line {match['line']} on" if match else f"{owner}.{function}"
+
+
 def entry_number(compile_id: str) -> int | None:
     """The number of the compilation within its frame ("2/1" -> 1); None if it is no compile id."""
     try:
@@ -68,13 +104,30 @@ def frame_key(generation: int, compile_id: str) -> FrameKey | None:
     return None if number is None else f"{generation}:{number}"
 
 
-_RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<function>.+)_at_\d+$")
+_RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)$")
+_WRAPPERS = (f"{os.sep}torch{os.sep}_dynamo{os.sep}", f"{os.sep}torch{os.sep}nn{os.sep}modules{os.sep}module.py")
 _LIBRARY = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}", f"{os.sep}torch{os.sep}", "<frozen ")
 
 
 def is_library(file: str) -> bool:
     """Whether a file belongs to torch, to an installed package or to Python's own library rather than to the user."""
     return any(part in file for part in _LIBRARY) or _in_standard_library(file)
+
+
+def is_wrapper(file: str) -> bool:
+    """Whether code there calls something on behalf of somebody else, so that its own name says nothing."""
+    return any(part in file for part in _WRAPPERS)
+
+
+def same_tail(one: str, other: str) -> bool:
+    """Whether one of two paths ends in the other, part by part."""
+    parts, others = _parts(one), _parts(other)
+    shared = min(len(parts), len(others))
+    return shared > 0 and parts[-shared:] == others[-shared:]
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
 
 
 def _in_standard_library(file: str) -> bool:

@@ -28,6 +28,7 @@ from tuimon.model.parts import (
     Surroundings,
     Target,
 )
+from tuimon.model.warmup import Warmup
 
 LOG_LINES = 2000
 """Lines of the event log that are kept."""
@@ -53,6 +54,7 @@ class Model:
         self.running: dict[str, Running] = {}
         """What compiles now, by thread name."""
         self.steps = Steps()
+        self.warmup = Warmup()
         self.coverage = Coverage()
         self.surroundings = Surroundings()
         self.history: ev.HistoryCounted | None = None
@@ -82,6 +84,7 @@ class Model:
             ev.HostSampled: self._host_sampled,
             **self._compiler.handlers,
             **self._calls.handlers,
+            ev.InstrumentAdded: self._instrument_added,
         }
 
     def apply(self, events: Iterable[ev.Event]) -> None:
@@ -137,6 +140,10 @@ class Model:
         """The boundary of a resume function whose graph break was not seen; for the folds."""
         return self._compiler.adopt_boundary(generation, compile_id, instrument)
 
+    def _instrument_added(self, event: ev.InstrumentAdded) -> None:
+        self._compiler.instrument_added(event)
+        self._calls.handlers[ev.InstrumentAdded](event)
+
     def name_thread(self, name: str, number: int) -> None:
         """Tie a thread's name in compile events to its number in samples; for the folds."""
         self._compiler.name_thread(name, number)
@@ -163,6 +170,9 @@ class Model:
         target.python, target.torch = event.python, event.torch
         target.devices, target.rank, target.world_size = event.devices, event.rank, event.world_size
         target.recompile_limit = event.recompile_limit
+        if event.recompile_limit is not None:
+            for frame in self.frames.values():
+                frame.limit = event.recompile_limit
         target.options = event.options
         self.changed("target")
 
@@ -216,5 +226,7 @@ class Model:
 
     def _host_sampled(self, event: ev.HostSampled) -> None:
         self.surroundings.host = event
+        if self.warmup.rss_first is None:
+            self.warmup.rss_first = event.rss_bytes
         self.surroundings.cpu_history.append(event.cpu_percent)
         self.changed("host")

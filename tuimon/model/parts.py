@@ -120,8 +120,8 @@ class Boundary:
     """The eager stretch that a graph break leaves between two regions."""
 
     key: str
-    """`frame key@file:line`, or with the instruction's offset for the line where that is known (`frame key@file+offset`); a
-    skipped frame's is `skip@code:offset`. Two boundaries can share a line and a resume name, but not the frame as well."""
+    """`frame key@file:line`, with `+offset` behind it where the instruction is known; that of a frame that is skipped whole is
+    `skip@code:offset`. Two boundaries can share a line and a resume name, but not the frame and the instruction as well."""
     frame: FrameKey | None
     """The first of `frames`."""
     function: str
@@ -135,6 +135,8 @@ class Boundary:
     explanation: str = ""
     hints: tuple[str, ...] = ()
     requested: bool = False
+    asked_by: str | None = None
+    """Who asked for it: "user", "library" (a call within a library), None: nobody. `requested` is the first alone."""
     skipped_frame: bool = False
     stack: tuple[tuple[str, int, str], ...] = ()
     breaks: int = 0
@@ -150,6 +152,8 @@ class Boundary:
     """The instruction: code object (`events.CodeSeen`) and offset in it."""
     headline: str = ""
     also: str = ""
+    source: str = ""
+    """The text of the line, stripped, where Dynamo quoted it."""
     counted: str = ""
     """How crossings are counted where that is not plain ("by line", ..)."""
     sync_looked: int = 0

@@ -71,7 +71,7 @@ class StepFold:
         steps.last_end_ns = end_ns
         steady = False
         if begin is not None:
-            took = end_ns - begin
+            took = max(0, end_ns - begin)
             # on any thread: a first backward is compiled on the thread of the autograd engine
             compiled = self._model.compiling_between(None, begin, end_ns) > 0
             steady = not compiled and not late
@@ -81,6 +81,8 @@ class StepFold:
                 steps.steady_n += 1
                 steps.steady_ns += took
         steps.n += 1
+        host = self._model.surroundings.host
+        self._model.warmup.step(steady, steps.n, host.rss_bytes if host is not None else None)
         for share in self._touched:
             share.close(steady)
         self._touched.clear()

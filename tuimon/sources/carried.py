@@ -114,7 +114,24 @@ def _of_a_field(name: str, reader: Reader) -> Reader:
     return read
 
 
-_NAMES = frozenset({"name", "function", "backend", "thread", "phase", "python", "torch", "how", "user", "job"})
+_NAMES = frozenset(
+    {
+        "name",
+        "function",
+        "qualname",
+        "owner",
+        "backend",
+        "thread",
+        "phase",
+        "limit",
+        "counted",
+        "python",
+        "torch",
+        "how",
+        "user",
+    }
+    | {"job", "what"}
+)
 
 
 def _shortened(text: str, longest: int) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 
 from tuimon import events as ev
 from tuimon.hook import wire
-from tuimon.sources import carried, trace_records
+from tuimon.sources import break_texts, carried, trace_records
 from tuimon.sources.inbox import weight
 
-LONGEST_PAYLOAD = 256 * 1024
-"""Characters of a trace record's payload that are looked at: torch's texts about one graph break take a tenth of it."""
+MOST_COLD = 256
+"""Threads on which a compilation was under way at the attach that are remembered."""
 
 MOST_WEIGHT = 2000
 """An event of more weight than this (some 500 kB) is none that a hook sends."""
@@ -25,6 +25,8 @@ class LiveDecoder:
         self._pid = pid
         self._command = command
         self._how = how
+        self._cold: dict[str, tuple[str, str]] = {}
+        """Thread -> (compile id, phase) of a compilation that tuimon came into the middle of, as its stack shows it."""
         self._readers: dict[str, Callable[[Mapping[str, Any]], list[ev.Event]]] = {
             "facts": self._facts,
             "added": self._added,
@@ -34,6 +36,11 @@ class LiveDecoder:
             "frame": self._frame,
             "past_compile": self._past_compile,
             "past_break": self._past_break,
+            "code": self._code,
+            "compiling": self._compiling,
+            "gap": lambda m: [ev.NotAvailable(m["t"], m["what"], m["why"])],
+            "device": lambda m: [ev.DeviceSamples(m["t"], m["rows"])],
+            "sync": lambda m: [ev.SyncLooked(m["t"], *row) for row in m["rows"]],
             "event": carried.decode,
             "counted": lambda m: [ev.HistoryCounted(m["t"], m.get("compiles"), m.get("breaks"), m.get("graphs"))],
         }
@@ -69,20 +76,62 @@ class LiveDecoder:
                 rank=message.get("rank"),
                 world_size=message.get("world_size"),
                 recompile_limit=message.get("recompile_limit"),
+                options=tuple((str(name), str(value)) for name, value in message.get("options") or ()),
             )
         ]
 
     @staticmethod
-    def _trace(message: Mapping[str, Any]) -> list[ev.Event]:
-        payload = message.get("payload")
-        if payload is not None:
-            payload = payload[:LONGEST_PAYLOAD]
-        return trace_records.record_events(message["t"], message["thread"], message["record"], payload)
+    def _code(message: Mapping[str, Any]) -> list[ev.Event]:
+        return [ev.CodeSeen(message["t"], **{field: message[field] for field in _CODE})]
+
+    def _trace(self, message: Mapping[str, Any]) -> list[ev.Event]:
+        thread = message["thread"]
+        found = trace_records.record_events(message["t"], thread, message["record"], message.get("payload"), message)
+        if thread in self._cold and any(
+            isinstance(event, (ev.PhaseBegan, ev.PhaseEnded, ev.CompileFinished)) for event in found
+        ):
+            # from now on the records tell the phase
+            compile_id, phase = self._cold.pop(thread)
+            found.insert(0, ev.PhaseEnded(message["t"], compile_id, phase, thread))
+        return found
+
+    def _compiling(self, message: Mapping[str, Any]) -> list[ev.Event]:
+        """A compilation that was under way at the attach, or the phase that its stack shows now."""
+        at, thread, compile_id, phase = message["t"], message["thread"], _id(message.get("compile_id")), message["phase"]
+        known = self._cold.get(thread)
+        found: list[ev.Event] = []
+        if known is not None and known[0] == compile_id:
+            found.append(ev.PhaseEnded(at, compile_id, known[1], thread))
+        else:
+            since = message.get("since_wall")
+            began = at if since is None else at - max(0, int((message["wall"] - since) * 1e9))
+            found.append(
+                ev.CompileStarted(
+                    began,
+                    compile_id,
+                    0,
+                    message.get("function") or "?",
+                    message.get("file") or "",
+                    message.get("line") or 0,
+                    thread,
+                    message["direction"],
+                    stack=_stack(message.get("stack") or ()),
+                    code=message.get("code"),
+                    owner=message.get("owner") or "",
+                    before_attach=True,
+                    since_known=since is not None,
+                )
+            )
+        found.append(ev.PhaseBegan(at, compile_id, phase, thread))
+        if thread in self._cold or len(self._cold) < MOST_COLD:
+            self._cold[thread] = (compile_id, phase)
+        return found
 
     @staticmethod
     def _added(message: Mapping[str, Any]) -> list[ev.Event]:
-        fields = ("instrument", "role", "compile_id", "name", "function", "file", "line", "backend", "before_attach")
-        return [ev.InstrumentAdded(message["t"], **{field: message[field] for field in fields})]
+        told = {field: message[field] for field in _ADDED}
+        told.update((field, message[field]) for field in _ADDED_SELDOM if message.get(field) is not None)
+        return [ev.InstrumentAdded(message["t"], **told)]
 
     @staticmethod
     def _status(message: Mapping[str, Any]) -> list[ev.Event]:
@@ -95,8 +144,18 @@ class LiveDecoder:
 
     @staticmethod
     def _frame(message: Mapping[str, Any]) -> list[ev.Event]:
-        entries = tuple(message["entries"])
-        return [ev.FrameSeen(message["t"], message["function"], message["file"], message["line"], entries)]
+        return [
+            ev.FrameSeen(
+                message["t"],
+                message["function"],
+                message["file"],
+                message["line"],
+                tuple(message["entries"]),
+                code=message.get("code"),
+                breaks=tuple((entry, line) for entry, line in message.get("breaks") or ()),
+                owners=tuple(str(owner) for owner in message.get("owners") or ()),
+            )
+        ]
 
     @staticmethod
     def _past_compile(message: Mapping[str, Any]) -> list[ev.Event]:
@@ -111,17 +170,31 @@ class LiveDecoder:
         if metrics.get("recompile_reason"):
             failed = trace_records.failed_guards(str(metrics["recompile_reason"]), compile_id)
             found.append(ev.GuardsFailed(began, compile_id, failed, True))
-        found.append(
-            trace_records.finished(
-                began + took, "", metrics, "forward" if forward else "backward", began_ns=began, before_attach=True
-            )
+        finished = trace_records.finished(
+            began + took, "", metrics, "forward" if forward else "backward", began_ns=began, before_attach=True
         )
-        return found
+        broke = trace_records.failed_break(began + took, metrics) if forward else None
+        return [*found, finished] if broke is None else [*found, broke, finished]
 
     @staticmethod
     def _past_break(message: Mapping[str, Any]) -> list[ev.Event]:
-        stack = tuple((str(file), int(line or 0), str(name)) for file, line, name in message["stack"])
-        return [trace_records.graph_broke(message["t"], None, 0, message["reason"], stack, before_attach=True)]
+        stack = _stack(message["stack"])
+        return [break_texts.graph_broke(message["t"], None, 0, message["reason"], stack, before_attach=True)]
+
+
+_TELLS_THE_PHASE = (ev.PhaseBegan, ev.PhaseEnded, ev.CompileFinished)
+_CODE = ("code", "function", "qualname", "file", "line")
+_ADDED = ("instrument", "role", "compile_id", "name", "function", "file", "line", "backend", "before_attach")
+_ADDED_SELDOM = ("code", "offset", "why", "counted", "ops")
+
+
+def _id(compile_id: Any) -> str:
+    """A compile id, or what stands for one that is not known."""
+    return "?" if compile_id is None else str(compile_id)
+
+
+def _stack(rows: Any) -> tuple[tuple[str, int, str], ...]:
+    return tuple((str(file), int(line or 0), str(name)) for file, line, name in rows)
 
 
 def _fit(event: ev.Event) -> ev.Event:

@@ -8,36 +8,42 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from tuimon import events as ev
+from tuimon.sources import break_texts
 
 Stack = tuple[tuple[str, int, str], ...]
 
-_PLACE = re.compile(r"^Graph [Bb]reak in user code at (?P<file>.+):(?P<line>\d+)\s*$", re.MULTILINE)
-_REASON = re.compile(r"^(?:Graph Break )?Reason: (?P<reason>.*)$", re.MULTILINE)
-_GB_ID = re.compile(r"/gb/gb(?P<number>\d+)\.html")
-_STACK_LINE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+?)\s*$', re.MULTILINE)
-_ENTRY = re.compile(r"^(?P<entry>!?[\d/]*\d+/\d+): (?P<guard>.*)$", re.DOTALL)
-_RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<function>.+)_at_\d+$")
+MOST_REASONS = 256
+"""Entries in a list of recompile reasons that are kept; torch's own limit over all entries of a frame is 256."""
+
+MOST_NOW = 8
+"""Values of the call that failed that are kept."""
+
+_ENTRY = re.compile(r"^(?P<entry>!?[\d/]{0,40}\d{1,9}/\d{1,9}): (?P<guard>.*)$", re.DOTALL)
+_LIMIT = re.compile(r"Limit type: (?P<exact>\w{1,60})|\b(?P<named>(?:accumulated_)?(?:recompile|cache_size)_limit)\b")
 
 _CACHES: dict[str, Literal["fx_graph", "aot_autograd"]] = {"fx_graph_cache": "fx_graph", "aotautograd_cache": "aot_autograd"}
 _RESULTS: dict[str, Literal["hit", "miss", "bypass"]] = {"hit": "hit", "miss": "miss", "bypass": "bypass"}
-
-# reasons that the user's own code asked for; everything else is Dynamo's limitation
-_REQUESTED = (
-    "Skip calling `torch.compiler.disable()`d function",
-    "Call to `torch._dynamo.graph_break()`",
-    "Skip inlining `torch.compiler.disable()`d function",
+_COUNTED = tuple(
+    (cache, result, f"{prefix}_local_cache_{result}_count")
+    for cache, prefix in (("fx_graph", "inductor_fx"), ("aot_autograd", "aotautograd"))
+    for result in ("hit", "miss")
 )
 
 
-def record_events(t_ns: int, thread: str, record: Mapping[str, Any], payload: str | None) -> list[ev.Event]:
+def record_events(
+    t_ns: int, thread: str, record: Mapping[str, Any], payload: str | None, seen: Mapping[str, Any] | None = None
+) -> list[ev.Event]:
     """One record (its metadata and its payload) as the events it stands for, most often one or none.
 
-    `t_ns` is when it was written, on the clock of the other events; `thread` the name of the thread that compiled.
+    `t_ns` is when it was written, on the clock of the other events; `thread` the name of the thread that compiled. `seen` is
+    what the hook saw of the compilation while the record was written, and no log has: "code" (number of the frame's code
+    object), "owner", "at" ({"code", "offset"} of the instruction that broke), "now" ({expression: value}).
     """
+    seen = seen or {}
     compile_id = id_of(record)
     if "phase" in record:
         return _phase(t_ns, thread, record, compile_id)
@@ -45,13 +51,17 @@ def record_events(t_ns: int, thread: str, record: Mapping[str, Any], payload: st
         stack = _stack_of(record["dynamo_start"].get("stack") or ())
         file, line, function = stack[-1] if stack else ("", 0, "?")
         attempt = int(record.get("attempt") or 0)
-        return [ev.CompileStarted(t_ns, compile_id, attempt, function, file, line, thread, "forward", stack)]
+        return [
+            ev.CompileStarted(
+                t_ns, compile_id, attempt, function, file, line, thread, stack=stack, code=seen.get("code"), owner=_owner(seen)
+            )
+        ]
     if "artifact" in record:
-        return _artifact(t_ns, record, payload, compile_id)
+        return _artifact(t_ns, thread, record, payload, compile_id, seen)
     if "compilation_metrics" in record:
-        return [finished(t_ns, thread, record["compilation_metrics"], "forward")]
+        return [finished(t_ns, thread, record["compilation_metrics"], "forward", compile_id=compile_id, code=seen.get("code"))]
     if "bwd_compilation_metrics" in record:
-        return [finished(t_ns, thread, record["bwd_compilation_metrics"], "backward")]
+        return [finished(t_ns, thread, record["bwd_compilation_metrics"], "backward", compile_id=compile_id)]
     return []
 
 
@@ -72,17 +82,22 @@ def finished(
     *,
     began_ns: int | None = None,
     before_attach: bool = False,
+    compile_id: str | None = None,
+    code: int | None = None,
 ) -> ev.CompileFinished:
-    """torch's compilation metrics as an event. `began_ns` is given where `t_ns` is not the end of the compilation."""
+    """torch's compilation metrics as an event. `began_ns` is given where `t_ns` is not the end of the compilation,
+    `compile_id` for metrics that do not bear it (those of an older torch)."""
     total = _seconds(metrics.get("duration_us"))
     if total is None:
         total = metrics.get("entire_frame_compile_time_s")
     failed = metrics.get("fail_type")
     reason = str(metrics.get("fail_reason") or "")
     refused = failed is not None and _is_limit(str(failed), reason)
+    guards, ops = metrics.get("guard_count"), metrics.get("graph_op_count")
+    restarts = _reasons(metrics.get("restart_reasons"))
     return ev.CompileFinished(
         t_ns=t_ns,
-        compile_id=str(metrics.get("compile_id")),
+        compile_id=str(metrics.get("compile_id") or compile_id or "?"),
         direction=direction,
         function=metrics.get("co_name"),
         file=metrics.get("co_filename"),
@@ -95,57 +110,46 @@ def finished(
         inductor_s=_seconds(metrics.get("inductor_cumulative_compile_time_us")),
         triton_s=_seconds(metrics.get("triton_compile_time_us")),
         backward_s=_seconds(metrics.get("backward_cumulative_compile_time_us")),
-        guard_count=metrics.get("guard_count"),
-        ops=metrics.get("graph_op_count"),
+        guard_count=guards,
+        ops=ops,
         entries_before=metrics.get("cache_size"),
-        failed=None if failed is None or refused else f"{failed}: {reason.splitlines()[0] if reason else ''}".rstrip(": "),
+        failed=None if failed is None or refused else f"{failed}: {_first_line(reason)}".rstrip(": "),
         refused=refused,
-        restarts=len(metrics.get("restart_reasons") or ()),
+        restarts=len(restarts),
         before_attach=before_attach,
+        code=code,
+        restart_reasons=tuple(_first_line(str(one)) for one in restarts),
+        fail_file=metrics.get("fail_user_frame_filename"),
+        fail_line=metrics.get("fail_user_frame_lineno"),
+        breaks=metrics.get("num_graph_breaks"),
+        caches=tuple((cache, result, int(metrics[name])) for cache, result, name in _COUNTED if metrics.get(name)),
+        gc_s=_seconds(metrics.get("gc_time_us")),
+        autotune_s=_seconds(metrics.get("compile_time_autotune_time_us")),
+        limit=_limit(reason) if refused else "",
+        # of a frame that it compiles Dynamo counts guards and operations, and be it none
+        empty=failed is None and metrics.get("cache_size") is not None and guards is None and ops is None,
     )
 
 
-def graph_broke(
-    t_ns: int, compile_id: str | None, attempt: int, text: str, stack: Stack = (), *, before_attach: bool = False
-) -> ev.GraphBroke:
-    """Dynamo's text about a graph break as an event. `stack` is given where the text does not contain it."""
-    lines = text.splitlines()
-    stack = stack or tuple(
-        (match["file"], int(match["line"]), match["function"]) for match in _STACK_LINE.finditer(_user_part(text))
-    )
-    place = _PLACE.search(text)
-    file, line, function = stack[-1] if stack else ("", 0, "?")
-    if place is not None:
-        file, line = place["file"], int(place["line"])
-        function = next((name for at, number, name in reversed(stack) if (at, number) == (file, line)), function)
-    named = _RESUME.match(function)
-    skipped = "results in a skip" in (lines[0] if lines else "") or "torch.compile will skip tracing the frame" in text
-    kind = _kind(text, skipped)
-    gb_id = _GB_ID.search(text)
-    return ev.GraphBroke(
-        t_ns=t_ns,
-        compile_id=compile_id,
-        attempt=attempt,
-        reason=kind if not skipped else (lines[0] if lines else kind),
-        kind=kind,
-        gb_id=f"GB{gb_id['number']}" if gb_id else None,
-        function=named["function"] if named else function,
-        file=file,
-        line=line,
-        explanation=_field(text, "Explanation:"),
-        hints=tuple(_fields(text, "Hint:")),
-        requested=kind.startswith(_REQUESTED),
-        skipped_frame=skipped,
-        stack=stack,
-        before_attach=before_attach,
-    )
+def failed_break(t_ns: int, metrics: Mapping[str, Any]) -> ev.GraphBroke | None:
+    """The break behind a compilation that failed before the attach, from its metrics: of a frame that is skipped whole Dynamo
+    keeps no other record. None where they tell of none."""
+    failed, reason = metrics.get("fail_type"), str(metrics.get("fail_reason") or "")
+    file, line = metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno")
+    if failed is None or file is None or line is None or _is_limit(str(failed), reason):
+        return None
+    if metrics.get("headline"):  # what Dynamo logs before it
+        reason = f"Graph Break Reason: {metrics['headline']}\n\n{reason}"
+    stack = ((str(file), int(line), ""),)
+    compile_id = str(metrics.get("compile_id"))
+    return break_texts.graph_broke(t_ns, compile_id, 0, reason, stack, before_attach=True, skipped=True)
 
 
 def failed_guards(payload: object, compile_id: str) -> tuple[tuple[str, str], ...]:
     """The list (or the single text) of recompile reasons as (entry, guard) pairs, in torch's order: newest entry first."""
     texts = payload if isinstance(payload, list) else [payload]
     pairs = []
-    for text in texts:
+    for text in texts[:MOST_REASONS]:
         match = _ENTRY.match(str(text))
         pairs.append((match["entry"], match["guard"].strip()) if match else ("", str(text).strip()))
     return tuple(pairs)
@@ -168,20 +172,42 @@ def _phase(t_ns: int, thread: str, record: Mapping[str, Any], compile_id: str | 
     return found
 
 
-def _artifact(t_ns: int, record: Mapping[str, Any], payload: str | None, compile_id: str | None) -> list[ev.Event]:
+def _artifact(
+    t_ns: int, thread: str, record: Mapping[str, Any], payload: str | None, compile_id: str | None, seen: Mapping[str, Any]
+) -> list[ev.Event]:
     name = str(record["artifact"].get("name"))
-    if name == "dynamo_graph_break_reason" and payload is not None:
-        return [graph_broke(t_ns, compile_id, int(record.get("attempt") or 0), payload)]
+    payload = None if payload is None else payload[: break_texts.LONGEST]
+    if name == "dynamo_graph_break_reason":
+        at = seen.get("at") or {}
+        where = (at.get("code"), at.get("offset"))
+        attempt = int(record.get("attempt") or 0)
+        return [break_texts.graph_broke(t_ns, compile_id, attempt, payload or "", at=where)]
     if name == "recompile_reasons" and payload is not None and compile_id is not None:
         try:
             reasons = json.loads(payload)
-        except ValueError:
+        except (ValueError, RecursionError):
             reasons = payload
-        return [ev.GuardsFailed(t_ns, compile_id, failed_guards(reasons, compile_id))]
+        now = tuple((str(expression), str(value)) for expression, value in list((seen.get("now") or {}).items())[:MOST_NOW])
+        return [ev.GuardsFailed(t_ns, compile_id, failed_guards(reasons, compile_id), now=now, owner=_owner(seen))]
     prefix, _, result = name.rpartition("_")
     if prefix in _CACHES and result in _RESULTS:
-        return [ev.CacheLooked(t_ns, compile_id, _CACHES[prefix], _RESULTS[result])]
+        return [ev.CacheLooked(t_ns, compile_id, _CACHES[prefix], _RESULTS[result], thread)]
     return []
+
+
+def _owner(seen: Mapping[str, Any]) -> str:
+    return str(seen.get("owner") or "")
+
+
+def _reasons(told: Any) -> Sequence[Any]:
+    """Reasons for restarts: a record has a list, Dynamo's own list of the past one text of them all, which has no seams."""
+    if isinstance(told, str):
+        return [] if told in ("", "[]", "set()") else [told.strip("[{'\"")]
+    return told or ()
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text[:10_000].splitlines() if line.strip()), "")
 
 
 def _stack_of(frames: Any) -> Stack:
@@ -196,53 +222,16 @@ def _stack_of(frames: Any) -> Stack:
 
 
 def _is_limit(failed: str, reason: str) -> bool:
-    return "RecompileLimitExceeded" in failed or "recompile_limit" in reason or "cache_size_limit" in reason
+    if "RecompileLimitExceeded" in failed or "FailOnRecompileLimitHit" in failed:
+        return True
+    return "recompile_limit" in reason or "cache_size_limit" in reason
+
+
+def _limit(reason: str) -> str:
+    """Which limit a refusal's text names."""
+    match = _LIMIT.search(reason)
+    return "" if match is None else match["exact"] or match["named"]
 
 
 def _seconds(microseconds: Any) -> float | None:
     return None if microseconds is None else float(microseconds) / 1e6
-
-
-def _user_part(text: str) -> str:
-    """The user's traceback: what lies between its heading and the traceback of Dynamo's own exception."""
-    for heading in ("User code traceback:", "The graph break occurred in the following user code:"):
-        _, found, rest = text.partition(heading)
-        if found:
-            return rest.split("Traceback (most recent call last)", 1)[0]
-    return text.split("Traceback (most recent call last)", 1)[0]
-
-
-def _kind(text: str, skipped: bool) -> str:
-    """Dynamo's graph-break type: the line before "Explanation:"; where there is none, the reason in the first lines."""
-    lines = [line.strip() for line in text.splitlines()]
-    for number, line in enumerate(lines):
-        if line.startswith("Explanation:"):
-            for before in reversed(lines[:number]):
-                if before:
-                    return _REASON.sub(r"\g<reason>", before)
-    found = _REASON.search(text)
-    if found:
-        return found["reason"].strip()
-    if skipped:
-        return "the frame cannot be resumed and is skipped"
-    return next((line for line in lines if line), "unknown")
-
-
-def _field(text: str, name: str) -> str:
-    return next(iter(_fields(text, name)), "")
-
-
-def _fields(text: str, name: str) -> list[str]:
-    """The texts behind `name`, each with its continuation lines, up to the next field or an empty line."""
-    found: list[str] = []
-    taking = False
-    for raw in text.splitlines():
-        line = raw.strip()
-        if line.startswith(name):
-            found.append(line[len(name) :].strip())
-            taking = True
-        elif not line or line.startswith(("Explanation:", "Hint:", "Developer debug context:")):
-            taking = False
-        elif taking:
-            found[-1] += " " + line
-    return found

@@ -1,0 +1,1 @@
+"""Dynamo's guard texts, read kind by kind. `tuimon.model.reading` is the way in."""
