@@ -143,7 +143,7 @@ def test_a_refused_recompile_is_said_in_words() -> None:
 
 def test_now_says_what_compiles_where_and_since_when() -> None:
     what = scene(SCENES["compiling"](), later_s=0.5)
-    assert "compiling forward [0/1] model.py:12  inductor_compile  3.7 s" in text(draw(BY_ID["now"], what, 100, 7))
+    assert "compiling forward [0/1] model.py:12  optimising the graph  3.7 s" in text(draw(BY_ID["now"], what, 100, 7))
 
 
 def test_a_step_that_does_not_end_is_seen() -> None:

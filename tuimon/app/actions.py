@@ -79,6 +79,16 @@ ACTIONS: tuple[Action, ...] = (
     Action("sort", "sort", ("s",), "s", "sort", "The panel's next order.", "rows", footer=3),
     Action("reverse", "reverse", ("r",), "r", "reverse", "The other way round.", "rows"),
     Action(
+        "look",
+        "look",
+        ("w",),
+        "w",
+        "look at",
+        "What to look at first, with evidence and next step; and all frames with their calls.",
+        "general",
+        footer=4,
+    ),
+    Action(
         "freeze",
         "freeze",
         ("space",),
@@ -121,6 +131,16 @@ ACTIONS: tuple[Action, ...] = (
         several=True,
     ),
     Action("ceiling", "ceiling", ("c",), "c", "ceiling", "The roofline's next ceiling.", "panels", footer=5),
+    Action(
+        "accept",
+        "accept",
+        ("m",),
+        "m",
+        "accept",
+        "Accept the selected boundary, with a note kept beside the project; again: undo.",
+        "rows",
+        footer=5,
+    ),
     Action("theme", "app.theme", ("t",), "t", "theme", "The next theme.", "general", "both", footer=6),
     Action(
         "faster", "faster(1)", ("plus", "equals_sign"), "+", "faster", "Draw more often, up to ten times a second.", "general"

@@ -12,9 +12,10 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.timer import Timer
 
+from tuimon.accepted import AcceptedError
 from tuimon.app import terminal
 from tuimon.app.actions import ACTIONS
-from tuimon.app.details import open_page
+from tuimon.app.details import look, open_page
 from tuimon.app.feed import LET_GO_S, Feed, Group
 from tuimon.app.looks import own_name, textual_name
 from tuimon.app.panels import PANELS
@@ -233,6 +234,31 @@ class MonitorApp(ThemedApp[None]):
             self.say("there is no row here yet")
             return
         self.push_screen(PageScreen(*page))
+
+    def open_look(self) -> None:
+        """The page of what to look at first."""
+        self.push_screen(PageScreen(look.TITLE, look.lines))
+
+    def accept(self, key: str, note: str | None) -> None:
+        """Accept the boundary of this key with a note; with None: no longer accept it."""
+        watched = self.pump.watched[self.pump.selected]
+        boundary = watched.model.boundaries.get(key)
+        if boundary is None:
+            self.say("this boundary is no longer known")
+            return
+        try:
+            if note is not None:
+                event, path = watched.marks.accept(watched.model, boundary, note)
+                events, what = [event], "accepted; written to"
+            else:
+                events, path = watched.marks.withdraw(watched.model, boundary)
+                what = "no longer accepted; taken out of"
+        except AcceptedError as error:
+            self.say(str(error))
+            return
+        watched.model.apply(events)
+        self.main.panels["boundaries"].view.touch()
+        self.say(f"{what} {path}")
 
     def action_show_help(self) -> None:
         """The help page, for the panel that has the keys."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from tuimon import events as ev
 from tuimon.app.feed import members_of
 from tuimon.app.scene import Rank
+from tuimon.marks import Marks
 from tuimon.model import Model
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Watched:
         self.feed = feed
         self.beat_ns = 0
         """The time on the job's clock when events were last taken in. That none has come can be said up to here."""
+        self.marks = Marks(here=feed.host is None)
+        """The accepted boundaries, as the files have them."""
         self._clock = clock
         self._anchor: tuple[int, int] | None = None
 
@@ -76,6 +79,7 @@ class Watched:
             # it goes back where the first word of a job on another host has come, which has a clock of its own
             if self.model.now_ns != before or self._anchor is None:
                 self._anchor = (self.model.now_ns, self._clock())
+        self.model.apply(self.marks.news(self.model))
         self.beat_ns = self.now_ns()
         return sum(len(event.rows) if isinstance(event, ev.Samples) else 1 for event in events)
 

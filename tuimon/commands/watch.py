@@ -14,6 +14,7 @@ from tuimon.draw.format import age, duration, rate
 from tuimon.draw.text import clean
 from tuimon.feed import LiveFeed
 from tuimon.fleet import Fleet
+from tuimon.marks import Marks
 from tuimon.model import Model
 from tuimon.report import build, render
 from tuimon.report.ranks import Watched
@@ -103,6 +104,8 @@ def progress(model: Model) -> str:
 def report(feed: LiveFeed | Fleet, options: Options) -> int:
     """Deliver the report of what is known now. Gives an exit status."""
     feed.pump()
+    for member in [feed] if isinstance(feed, LiveFeed) else feed.members:
+        member.model.apply(Marks(here=member.host is None).news(member.model))
     if isinstance(feed, LiveFeed):
         return deliver(render(build(feed.model), options.format), options.output)
     ranks = [Watched(member.label, member.rank, member.pid, member.host, member.model) for member in feed.members]

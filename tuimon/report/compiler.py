@@ -6,8 +6,11 @@ from collections import Counter
 from typing import Any
 
 from tuimon.model import Model
+from tuimon.model.eager import compiled_calls, eager_calls
 from tuimon.model.parts import Compilation, Frame
 from tuimon.model.phases import PARTS, parts
+from tuimon.model.reading import readings
+from tuimon.model.warmup import warm
 from tuimon.report.gaps import Gaps
 
 CACHES = ("fx_graph", "aot_autograd", "triton")
@@ -16,36 +19,47 @@ RESULTS = ("hit", "miss", "bypass")
 
 def frames(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
     """`frames[]`, oldest first."""
-    skipped = {b.frame: b for b in model.boundaries.values() if b.skipped_frame and b.frame is not None}
-    if model.frames:
-        gaps.add("frames.eager_calls", "calls that found no cache entry and ran in eager are not counted in this version")
-        gaps.add("frames.calls", "calls in eager are not counted, so only compiled_calls is known")
-    return [_frame(frame, skipped.get(frame.key) is not None) for frame in model.frames.values()]
+    return [_frame(model, frame, gaps) for frame in model.frames.values()]
 
 
-def _frame(frame: Frame, is_skipped: bool) -> dict[str, Any]:
+def _frame(model: Model, frame: Frame, gaps: Gaps) -> dict[str, Any]:
+    eager, why_not = eager_calls(model, frame)
+    compiled, compiled_why_not = compiled_calls(frame)
+    if eager is None:
+        gaps.add(f"frames[{frame.key}].eager_calls", why_not)
+    if compiled is None:
+        gaps.add(f"frames[{frame.key}].compiled_calls", compiled_why_not)
+    calls = None if eager is None or compiled is None else compiled + eager
+    if calls is None:
+        gaps.add(f"frames[{frame.key}].calls", why_not or compiled_why_not)
     limit_hit = frame.refused_compile_id is not None
     fell_back = why = None
     if limit_hit:
         fell_back = "limit"
-        why = f"{frame.refused_compile_id} was refused: inputs that fit none of the {len(frame.entries)} entries run in eager"
-    elif is_skipped:
+        why = f"{frame.refused_compile_id} was refused: calls that fit none of the {len(frame.entries)} entries run in eager"
+    elif frame.skipped:
         fell_back = "skipped"
-        why = "a graph break that cannot be resumed: Dynamo leaves the whole function to eager"
+        why = frame.skipped_why or "a graph break that cannot be resumed: Dynamo leaves the whole function to eager"
     return {
         "key": frame.key,
         "function": frame.function,
         "file": frame.file,
         "line": frame.line,
         "display": frame.display,
+        "owners": list(frame.owners),
+        "user_file": frame.user_file or frame.file,
+        "user_line": frame.user_line or frame.line,
         "entries": len(frame.entries),
         "entry_ids": list(frame.entries),
+        "without_graph": list(frame.without_graph),
         "limit": frame.limit,
         "limit_hit": limit_hit,
         "refused_compile_id": frame.refused_compile_id,
-        "calls": None,
-        "compiled_calls": frame.compiled_calls,
-        "eager_calls": None,
+        "skipped": frame.skipped,
+        "calls": calls,
+        "compiled_calls": compiled,
+        "eager_calls": eager,
+        "eager_share": eager / calls if eager is not None and calls else None,
         "fell_back": fell_back,
         "why": why,
         "before_attach": frame.before_attach,
@@ -63,7 +77,7 @@ def _names(model: Model, compilation: Compilation) -> dict[str, str | None]:
 def recompiles(model: Model) -> list[dict[str, Any]]:
     """`recompiles[]` in the order in which they happened, the attempt that the limit refused included."""
     found = []
-    for recompile in model.recompiles:
+    for recompile, told in zip(model.recompiles, readings(model), strict=True):
         compilation = recompile.compilation
         seconds = parts(compilation)
         seconds.pop("other")
@@ -78,6 +92,12 @@ def recompiles(model: Model) -> list[dict[str, Any]]:
                 "step": compilation.step,
                 "reason": recompile.reason,
                 "failed": [{"entry": entry, "guard": guard} for entry, guard in recompile.failed],
+                "kind": told.kind,
+                "changed": told.sentence,
+                "before": told.before,
+                "now": told.now,
+                "advice": told.advice,
+                "expected": told.expected,
                 "compile_s": seconds,
                 "cache": dict(compilation.cache),
                 "refused": compilation.refused,
@@ -105,7 +125,15 @@ def compiles(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
             "step": compilation.step,
             "thread": "main" if compilation.thread == "MainThread" else compilation.thread,
             "compile_s": parts(compilation),
+            "gc_s": compilation.gc_s,
+            "autotune_s": compilation.autotune_s,
             "cache": dict(compilation.cache),
+            "caches": {cache: dict(results) for cache, results in compilation.caches.items()},
+            "restarts": compilation.restarts,
+            "restart_reasons": list(compilation.restart_reasons),
+            "owner": compilation.owner or None,
+            "late": compilation.late,
+            "steady_steps_before": compilation.steady_before,
             "failed": compilation.failed,
             "before_attach": compilation.before_attach,
         }
@@ -114,25 +142,46 @@ def compiles(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
 
 
 def warmup(model: Model, gaps: Gaps) -> dict[str, Any]:
-    """`warmup`: what all compilations took together, and what the artifact caches gave."""
+    """`warmup`: what all compilations took together, what the artifact caches gave, and how memory grew meanwhile."""
     sums: dict[str, float | None] = dict.fromkeys(("total", *PARTS, "other"))
+    counted: dict[str, Counter[str]] = {name: Counter() for name in CACHES}
+    unknown = 0
     for compilation in model.compilations:
         for name, value in parts(compilation).items():
             if value is not None:
                 sums[name] = (sums[name] or 0.0) + value
-    counted: dict[str, Counter[str]] = {name: Counter() for name in CACHES}
-    for compilation in model.compilations:
-        for cache, result in compilation.cache.items():
-            counted.setdefault(cache, Counter())[result] += 1
+        for cache, results in compilation.caches.items():
+            counted.setdefault(cache, Counter()).update(results)
+        unknown += compilation.before_attach and not compilation.caches
     if not model.compilations:
         gaps.add("warmup.compile_s", "no compilation has been seen")
     gaps.add("warmup.caches.triton", "torch writes no record of Triton's own cache")
-    gaps.add("warmup.memory", "growth of the memory pools is not followed in this version")
-    seen = any(not compilation.before_attach for compilation in model.compilations) or not model.compilations
-    if any(compilation.before_attach for compilation in model.compilations):
-        gaps.add("warmup.caches", "Dynamo keeps no record of the lookups of compilations from before the attach")
+    if unknown:
+        gaps.add("warmup.caches", f"the record of {unknown} compilations from before the attach tells no cache lookup")
+    seen = len(model.compilations) > unknown or not model.compilations
     caches: dict[str, Any] = {
         name: {result: counts[result] for result in RESULTS} if counts or (seen and name != "triton") else None
         for name, counts in counted.items()
     }
-    return {"compile_s": sums, "caches": caches, "memory": None}
+    autotune = [compilation.autotune_s for compilation in model.compilations if compilation.autotune_s is not None]
+    if not autotune:
+        gaps.add("warmup.autotune_s", "no compilation told of timing kernel candidates")
+    return {
+        "compile_s": sums,
+        "caches": caches,
+        "autotune_s": sum(autotune) if autotune else None,
+        "over": warm(model),
+        "steps": model.warmup.steps,
+        "memory": _memory(model, gaps),
+    }
+
+
+def _memory(model: Model, gaps: Gaps) -> dict[str, Any] | None:
+    """Resident memory of the job at the first reading, when the warm-up was over, and at the last."""
+    warmup_, host = model.warmup, model.surroundings.host
+    if warmup_.rss_first is None or host is None:
+        gaps.add("warmup.memory", "the memory of the job was never read")
+        return None
+    if warmup_.rss_over is None:
+        gaps.add("warmup.memory.over", "the warm-up was not over: there were not enough steps in a row without a compilation")
+    return {"rss_first": warmup_.rss_first, "rss_over": warmup_.rss_over, "rss_last": host.rss_bytes}

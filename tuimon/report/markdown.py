@@ -25,13 +25,15 @@ def markdown(report: dict[str, Any]) -> str:
     lines += ["", "## Look at first", "", *_findings(report["findings"])]
     lines += ["", "## Graph breaks and the boundaries they leave", "", *_boundaries(report["boundaries"])]
     lines += ["", "## Recompiles", "", *_recompiles(report["recompiles"], limits)]
-    fallen = [f"- {plain(phrases.frame_title(f))}: {plain(f['why'])}" for f in report["frames"] if f["fell_back"]]
+    fallen = [f"- {plain(phrases.fallen(f))}" for f in report["frames"] if f["fell_back"]]
     if fallen:
         lines += ["", "## Frames that fell back to eager", "", *fallen]
     lines += ["", "## Regions", "", *_regions(report["regions"])]
     lines += ["", "## Compile time, machine, watching", ""]
     lines.append(f"- compile time: {plain(phrases.compile_time(report['warmup']['compile_s']))}")
     lines.append(f"- caches: {plain(phrases.cache_line(report['warmup']['caches']))}")
+    warm = phrases.warm_line(report["warmup"], report["steps"])
+    lines += [f"- {plain(warm)}"] if warm else []
     lines.append(f"- host: {plain(phrases.host_line(report['host']))}")
     lines += [f"- {plain(phrases.gpu_line(gpu))}" for gpu in report["gpu"] or ()]
     lines.append(f"- {plain(phrases.watching_line(report['coverage']))}")
@@ -87,10 +89,15 @@ def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, An
     if not recompiles:
         return ["none seen"]
     rows = [
-        _row(phrases.recompile_title(r, limits), "; ".join(phrases.guard_lines(r)), "; ".join(phrases.recompile_facts(r)))
+        _row(
+            phrases.recompile_title(r, limits),
+            " ".join(phrases.reading_lines(r)) or "-",
+            "; ".join(phrases.guard_lines(r)),
+            "; ".join(phrases.recompile_facts(r)),
+        )
         for r in recompiles[:MOST]
     ]
-    return _table(("frame", "guard that failed", "cost"), rows, len(recompiles))
+    return _table(("frame", "what changed", "guard that failed", "cost"), rows, len(recompiles))
 
 
 def _regions(regions: list[dict[str, Any]]) -> list[str]:

@@ -80,14 +80,19 @@ def boundary_facts(boundary: Facts) -> list[str]:
     facts = [f"in {clean(boundary['function'] or '?')}"]
     if boundary["skipped_frame"]:
         facts.append("the whole function runs in eager: Dynamo cannot resume behind this line")
+        if boundary["also"]:
+            facts.append(f"because of: {clean(boundary['also'])}")
     if boundary["crossings"] is None:
         facts.append("crossings not known")
     else:
         step = "" if boundary["per_step"] is None else f" ({per_step(boundary['per_step'])} a step)"
         facts.append(f"{many(boundary['crossings'], 'crossing')}{step}")
-        facts.append(f"host {population(boundary['host'])}, total {duration(boundary['host']['total'])}")
+        if not boundary["skipped_frame"]:
+            facts.append(f"host {population(boundary['host'])}, total {duration(boundary['host']['total'])}")
     if boundary["share_of_step"] is not None:
         facts.append(f"{percent(boundary['share_of_step'])} of a step")
+    if boundary["reads_host"]:
+        facts.append("reads a value on the host")
     facts.append(f"sync: {boundary['sync']}")
     if boundary["breaks"] > 1:
         facts.append(f"decided in {boundary['breaks']} compilations")
@@ -121,6 +126,13 @@ def recompile_facts(recompile: Facts) -> list[str]:
     return facts
 
 
+def reading_lines(recompile: Facts) -> list[str]:
+    """What changed, in a person's words, and what usually helps. Nothing where the guard's own text is all there is."""
+    if recompile["kind"] == "unknown":
+        return []
+    return [clean(line) for line in (recompile["changed"], recompile["advice"]) if line]
+
+
 def guard_lines(recompile: Facts) -> list[str]:
     """Why each cache entry did not fit: `0/0: tensor 'x' size mismatch ..`."""
     return [clean(f"{failed['entry']}: {failed['guard']}".lstrip(": ")) for failed in recompile["failed"]]
@@ -132,9 +144,30 @@ def compile_time(seconds: Facts) -> str:
     return duration(seconds["total"]) + (f" ({', '.join(parts)})" if parts else "")
 
 
-def frame_title(frame: Facts) -> str:
-    """`encode  model.py:9`."""
-    return f"{shown(frame)}  {place(frame['file'], frame['line'])}"
+def fallen(frame: Facts) -> str:
+    """`encode  model.py:9: 20 of 60 calls (33%) ran in eager; 0/8 was refused: ..`."""
+    share = ""
+    if frame["eager_share"] is not None:
+        share = (
+            f"{count(frame['eager_calls'])} of {many(frame['calls'], 'call')} ({percent(frame['eager_share'])}) ran in eager; "
+        )
+    elif frame["eager_calls"] is not None:
+        share = f"{many(frame['eager_calls'], 'call')} ran in eager; "
+    return f"{shown(frame)}  {place(frame['file'], frame['line'])}: {share}{clean(frame['why'])}"
+
+
+def warm_line(warmup: Facts, steps: Facts) -> str:
+    """`warm-up over after 14 steps; memory 512 MB at first, 900 MB then, 910 MB now`; empty where there is nothing to say."""
+    told = []
+    if warmup["over"]:
+        told.append(f"warm-up over after {many(warmup['steps'], 'step')}")
+    elif steps["source"] is not None:
+        told.append("warm-up not over")
+    memory = warmup["memory"]
+    if memory is not None:
+        then = "" if memory["rss_over"] is None else f", {size(memory['rss_over'])} when the warm-up was over"
+        told.append(f"resident memory {size(memory['rss_first'])} at first{then}, {size(memory['rss_last'])} at last")
+    return "; ".join(told)
 
 
 def region_title(region: Facts) -> str:

@@ -6,11 +6,14 @@ from typing import Any
 
 from tuimon.model import Model
 from tuimon.model.findings import per_step, share_of_step
+from tuimon.model.hosts import reads_host
 from tuimon.model.parts import Boundary, Region
 from tuimon.model.statistics import Durations
 from tuimon.report.gaps import Gaps
 
 SYNC_NOT_LOOKED_AT = "not looked at"
+SYNC_SEEN = "seen"
+SYNC_NONE_SEEN = "none seen"
 
 
 def population(durations: Durations) -> dict[str, Any]:
@@ -22,7 +25,8 @@ def population(durations: Durations) -> dict[str, Any]:
 def regions(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
     """`regions[]`, most total time first."""
     if model.regions:
-        gaps.add("regions.device", "no device clock in this version: region times are host times")
+        if not any(region.device.n for region in model.regions.values()):
+            gaps.add("regions.device", _why_no_device_time(model))
         gaps.add("regions.flop", "operations are not counted in this version")
         gaps.add("regions.bytes", "bytes moved are not counted in this version")
         if any(region.ops is None for region in model.regions.values()):
@@ -38,6 +42,7 @@ def _region(region: Region, model: Model) -> dict[str, Any]:
         "direction": region.direction,
         "frame": region.frame,
         "function": region.function,
+        "display": _display(model, region.frame),
         "file": region.file,
         "line": region.line,
         "backend": region.backend,
@@ -47,39 +52,72 @@ def _region(region: Region, model: Model) -> dict[str, Any]:
         "steady": population(region.steady),
         "after_guard_change": population(region.after_guard_change),
         "share_of_step": region.share.ns / model.steps.steady_ns if model.steps.steady_ns else None,
-        "device": None,
+        "device": population(region.device) if region.device.n else None,
         "flop": None,
         "bytes": None,
         "before_attach": region.before_attach,
     }
 
 
+def _display(model: Model, frame: str | None) -> str | None:
+    found = model.frames.get(frame) if frame else None
+    return None if found is None else found.display
+
+
+def _why_no_device_time(model: Model) -> str:
+    if set(model.target.devices) <= {"cpu"}:
+        return "on the CPU the host's time is the time to completion: a second clock would say the same"
+    return "no call was timed on the device"
+
+
 def boundaries(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
     """`boundaries[]`, most costly first: by host time within steady steps, then by host time at all."""
     if model.boundaries:
-        gaps.add("boundaries.device_gap", "no device clock in this version: boundary times are host times")
-        gaps.add("boundaries.sync", "waiting for the device is not looked for in this version")
+        gaps.add("boundaries.device_gap", "boundaries are timed on the host alone")
+        if all(boundary.sync_looked == 0 for boundary in model.boundaries.values()):
+            gaps.add("boundaries.sync", _why_no_sync(model))
     ordered = sorted(model.boundaries.values(), key=lambda b: (-b.share.ns, -b.host.total_ns, -(b.crossings or 0)))
     for boundary in ordered:
         if boundary.crossings is None:
-            gaps.add(f"boundaries[{boundary.key}].crossings", _why_not_counted(boundary))
+            gaps.add(f"boundaries[{boundary.key}].crossings", _why_not_counted(model, boundary))
+        elif boundary.skipped_frame:
+            gaps.add(
+                f"boundaries[{boundary.key}].host", "the whole function runs in eager: the stretch has no begin and no end"
+            )
         elif boundary.share.untimed * 100 > boundary.share.count:
             why = "no graph runs before the break, so it is not known when the stretch begins"
             gaps.add(f"boundaries[{boundary.key}].host", f"{boundary.host.n} of {boundary.crossings} crossings timed: {why}")
     return [_boundary(boundary, model) for boundary in ordered]
 
 
+def _why_no_sync(model: Model) -> str:
+    if set(model.target.devices) <= {"cpu"}:
+        return "the CPU has no queue to wait for: see reads_host for what would wait on a device"
+    return "no crossing was looked at while the device had work"
+
+
+def _sync(boundary: Boundary) -> str:
+    if boundary.sync_looked == 0:
+        return SYNC_NOT_LOOKED_AT
+    return SYNC_SEEN if boundary.sync_waited else SYNC_NONE_SEEN
+
+
 def _boundary(boundary: Boundary, model: Model) -> dict[str, Any]:
     return {
         "key": boundary.key,
         "frame": boundary.frame,
+        "frames": list(boundary.frames) or ([boundary.frame] if boundary.frame else []),
         "function": boundary.function,
         "file": boundary.file,
         "line": boundary.line,
         "user_file": boundary.user_file,
         "user_line": boundary.user_line,
-        "reason": boundary.reason,
+        "reason": reason(boundary),
         "kind": boundary.kind,
+        "headline": boundary.headline or None,
+        "also": boundary.also or None,
+        "reads_host": reads_host(boundary.kind, boundary.explanation),
+        "by": boundary.asked_by,
         "gb_id": boundary.gb_id,
         "explanation": boundary.explanation,
         "hints": list(boundary.hints),
@@ -87,19 +125,31 @@ def _boundary(boundary: Boundary, model: Model) -> dict[str, Any]:
         "skipped_frame": boundary.skipped_frame,
         "breaks": boundary.breaks,
         "crossings": boundary.crossings,
+        "counted": boundary.counted or None,
         "per_step": per_step(model, boundary),
         "host": population(boundary.host),
         "device_gap": None,
         "share_of_step": None if boundary.crossings is None else share_of_step(model, boundary),
-        "sync": SYNC_NOT_LOOKED_AT,
+        "sync": _sync(boundary),
+        "sync_looked": boundary.sync_looked,
+        "sync_waited": boundary.sync_waited,
         "accepted": boundary.accepted,
         "before_attach": boundary.before_attach,
     }
 
 
-def _why_not_counted(boundary: Boundary) -> str:
+def reason(boundary: Boundary) -> str:
+    """Dynamo's words: of a frame that is skipped whole also the sentence in which it says so."""
+    if boundary.skipped_frame and boundary.headline and boundary.headline not in boundary.reason:
+        return f"{boundary.headline} {boundary.reason}"
+    return boundary.reason
+
+
+def _why_not_counted(model: Model, boundary: Boundary) -> str:
     if boundary.skipped_frame:
-        return "the function could not be resumed and runs in eager as a whole: there is no code behind the break to count"
+        return model.coverage.not_available.get("boundaries.crossings") or (
+            "the function could not be resumed and runs in eager as a whole: there is no code behind the break to count"
+        )
     if boundary.before_attach:
         return "the break is from before the attach and the code behind it was not found"
     return "the code behind the break has not been compiled or called"

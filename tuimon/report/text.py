@@ -29,7 +29,7 @@ def text(report: dict[str, Any]) -> str:
     lines += _section("Recompiles", _recompiles(report["recompiles"], limits))
     lines += _section("Frames that fell back to eager", _fallen(report["frames"]))
     lines += _section("Regions, most time first", _regions(report["regions"]))
-    lines += _section("Compile time", _compile(report["warmup"], len(report["compiles"])))
+    lines += _section("Compile time", _compile(report))
     lines += _section("Machine", _machine(report))
     lines += _section("Watching", _wrapped(phrases.watching_line(report["coverage"])))
     lines += _section("Not known", _gaps(report["coverage"]["not_available"]))
@@ -93,6 +93,8 @@ def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, An
         facts = phrases.recompile_facts(recompile)
         if facts:
             lines += _facts(facts, "    ")
+        for line in phrases.reading_lines(recompile):
+            lines += _wrapped(line, "    ", "  ")
         for guard in phrases.guard_lines(recompile):
             lines += _wrapped(f"failed {guard}", "    ", "  ")
     return [*lines, *_rest(len(recompiles))] or ["  none seen"]
@@ -102,7 +104,7 @@ def _fallen(frames: list[dict[str, Any]]) -> list[str]:
     lines = []
     for frame in frames:
         if frame["fell_back"]:
-            lines += _wrapped(f"{phrases.frame_title(frame)}: {clean(frame['why'])}", "  ", "  ")
+            lines += _wrapped(phrases.fallen(frame), "  ", "  ")
     return lines
 
 
@@ -114,12 +116,15 @@ def _regions(regions: list[dict[str, Any]]) -> list[str]:
     return [*lines, *_rest(len(regions))] or ["  no compiled graph has been called while tuimon watched"]
 
 
-def _compile(warmup: dict[str, Any], compilations: int) -> list[str]:
+def _compile(report: dict[str, Any]) -> list[str]:
+    warmup, compilations = report["warmup"], len(report["compiles"])
     if not compilations:
         return ["  no compilation seen"]
+    warm = phrases.warm_line(warmup, report["steps"])
     total = phrases.compile_time(warmup["compile_s"])
     lines = _wrapped(f"{phrases.many(compilations, 'compilation')}, {total}", "  ", "  ")
-    return lines + _wrapped(f"caches: {phrases.cache_line(warmup['caches'])}", "  ", "  ")
+    lines += _wrapped(f"caches: {phrases.cache_line(warmup['caches'])}", "  ", "  ")
+    return lines + (_wrapped(warm, "  ", "  ") if warm else [])
 
 
 def _machine(report: dict[str, Any]) -> list[str]:

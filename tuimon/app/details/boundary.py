@@ -5,10 +5,12 @@ from __future__ import annotations
 from tuimon.app.details.page import fact, heading, populations, prose
 from tuimon.app.details.source import Excerpt, excerpt_lines
 from tuimon.app.panels.boundaries import kind, tag
+from tuimon.app.panels.frames import calls_words
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.text import Line, clean
 from tuimon.model.findings import per_step, share_of_step
+from tuimon.model.hosts import reads_host
 from tuimon.model.parts import Boundary
 
 
@@ -33,6 +35,10 @@ def lines(scene: Scene, boundary: Boundary, excerpt: Excerpt, width: int) -> lis
     out += excerpt_lines(scene, excerpt, user_line, width)
     out += heading("why")
     out += fact("reason", boundary.reason or "not known: Dynamo keeps none for it", width)
+    if boundary.headline:
+        out += fact("what Dynamo did", boundary.headline, width)
+    if boundary.also:
+        out += fact("and then", boundary.also, width)
     if boundary.gb_id:
         out += fact("graph break id", boundary.gb_id, width)
     if boundary.explanation:
@@ -48,10 +54,8 @@ def lines(scene: Scene, boundary: Boundary, excerpt: Excerpt, width: int) -> lis
 
 def _cost(scene: Scene, boundary: Boundary, width: int) -> list[Line]:
     out = heading("what it costs")
-    if boundary.skipped_frame and boundary.crossings is None:
-        out += prose(
-            "No graph could go on after this break: the whole frame runs in eager, so there is nothing to time.", width
-        )
+    if boundary.skipped_frame:
+        out += _eager_whole(scene, boundary, width)
     else:
         out += fact("crossings", fmt.count(boundary.crossings), width)
         out += fact("in a steady step", fmt.per_step(per_step(scene.model, boundary)), width)
@@ -64,10 +68,42 @@ def _cost(scene: Scene, boundary: Boundary, width: int) -> list[Line]:
                 "note",
             )
         out += populations(scene, [("host, a crossing", "", boundary.host)], width)
-        out += fact("device sync", "not looked at", width)
+        out += fact("device sync", _sync(boundary), width, "warn" if boundary.sync_waited else "number")
+    out += fact("reads a value", _reads(boundary), width)
     out += fact(
         "decisions", f"{boundary.breaks} at compile time{', before the attach' if boundary.before_attach else ''}", width
     )
     if boundary.accepted is not None:
-        out += fact("accepted", boundary.accepted or "without a note", width)
+        out += fact("accepted", f"{boundary.accepted or 'without a note'} (m in the table: no longer)", width)
+    else:
+        out += fact("accepted", "no (m in the table accepts it)", width)
     return out
+
+
+def _eager_whole(scene: Scene, boundary: Boundary, width: int) -> list[Line]:
+    out = prose(
+        "No graph could go on after this break: the frame runs in eager at every call, so there is no time to tell.", width
+    )
+    for key in boundary.frames:
+        frame = scene.model.frames.get(key)
+        if frame is not None:
+            out += fact(f"{frame.name}, calls", calls_words(scene.model, frame), width)
+    counted = f" ({boundary.counted})" if boundary.counted else ""
+    out += fact("crossings", f"{fmt.count(boundary.crossings)}{counted}", width)
+    return out + fact("in a steady step", fmt.per_step(per_step(scene.model, boundary)), width)
+
+
+def _sync(boundary: Boundary) -> str:
+    if not boundary.sync_looked:
+        return "not looked at"
+    looked = fmt.count(boundary.sync_looked)
+    return (
+        f"seen in {fmt.count(boundary.sync_waited)} of {looked}" if boundary.sync_waited else f"none seen in {looked} crossings"
+    )
+
+
+def _reads(boundary: Boundary) -> str:
+    reads = reads_host(boundary.kind, boundary.explanation)
+    if reads is None:
+        return "not known for this kind of break"
+    return "yes, by the nature of the operation: a device is waited for" if reads else "no, by the nature of the operation"

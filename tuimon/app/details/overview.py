@@ -58,15 +58,16 @@ def _compilations(scene: Scene, width: int) -> list[Line]:
     latest = list(reversed(scene.model.compilations[-SHOWN_COMPILATIONS:]))
     out = heading(f"the latest compilations ({len(scene.model.compilations)} known)")
     for one in latest:
-        name = frame_name(one.function, one.file, one.line, max(10, width - 46), scene.glyphs.ellipsis)
+        name = frame_name(one.function, one.file, one.line, max(10, width - 48), scene.glyphs.ellipsis)
         cost = "refused" if one.refused else fmt.duration(one.total_s)
         when = "before" if one.before_attach else (f"step {one.step}" if one.step is not None else "")
+        when += " late" if one.late else ""
         out.append(
             [
                 (f"  {cost:>8}  ", "number"),
                 (f"{'[' + one.compile_id + ']':<9}", "dim"),
                 (f"{one.why:<10}", "compile"),
-                (f"{when:<12}", "dim"),
+                (f"{when:<14}", "warn" if one.late else "dim"),
                 (name, "frame"),
             ]
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, prose
+from tuimon.app.panels.frames import calls_words
 from tuimon.app.panels.recompiles import limit_use
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.text import Line
 from tuimon.model.parts import Compilation, Recompile
 from tuimon.model.phases import parts
+from tuimon.model.reading import reading, reading_of
 
 
 def title(recompile: Recompile) -> str:
@@ -19,27 +21,52 @@ def title(recompile: Recompile) -> str:
 
 
 def lines(scene: Scene, recompile: Recompile, width: int) -> list[Line]:
-    """The page: every guard that failed, the cost by phase, how near the limit is."""
+    """The page: what changed and what helps, how near the limit is, the cost by phase, and Dynamo's own text."""
     compilation = recompile.compilation
-    out = fact("frame", f"{compilation.function} {compilation.file}:{compilation.line}", width, "frame")
-    out += fact("when", _when(compilation), width)
+    told = reading_of(scene.model, recompile)
+    out = prose(told.sentence, width, "recompile")
+    if told.before is not None or told.now is not None:
+        out += fact("the graph is for", told.before or "", width)
+        out += fact("now", told.now or "not known", width)
+    if told.why:
+        out += fact("likely because", told.why, width, "text")
+    helps = told.advice or ("nothing to do: it happens once" if told.expected else "keep what the guard names the same")
+    out += fact("what usually helps", helps, width, "strong" if told.advice else "text")
+    out += heading("where and when")
+    out += fact("frame", f"{compilation.function} {compilation.file}:{compilation.line}", width, "frame")
+    if compilation.owner:
+        out += fact("of", compilation.owner, width, "frame")
+    out += fact("when", _when(compilation), width, "warn" if compilation.late else "number")
     out += fact("thread", compilation.thread, width)
     out += fact("entries of the limit", limit_use(scene, recompile), width)
+    frame = scene.model.frames.get(compilation.frame) if compilation.frame else None
+    if frame is not None:
+        out += fact("the frame's calls", calls_words(scene.model, frame), width)
     if compilation.refused:
-        out += prose("The recompile limit refused it: calls that no entry fits run in eager from here on.", width, "bad")
-    out += heading("guards that failed, newest entry first")
+        out += prose(
+            "The recompile limit refused it: calls that no entry fits run in eager from here on; the entries go on serving.",
+            width,
+            "bad",
+        )
+    out += costs(compilation, width)
+    out += heading("Dynamo's own text: why each entry did not fit, newest first")
     if not recompile.failed:
         out += prose("not known: torch told none for this compilation", width, "note")
     for entry, guard in recompile.failed:
-        out += fact(f"[{entry}]", guard, width, "recompile")
-    out += costs(compilation, width)
+        out += fact(f"[{entry}]", reading(guard, dict(recompile.now), owner=compilation.owner).sentence, width, "recompile")
+        out += prose(guard, width, "source", indent=4)
+    for expression, value in recompile.now:
+        out += fact("read in that call", f"{expression} = {value}", width)
     return out
 
 
 def _when(compilation: Compilation) -> str:
     if compilation.before_attach:
         return "before the attach"
-    return f"in step {compilation.step}" if compilation.step is not None else "step not known"
+    step = f"in step {compilation.step}" if compilation.step is not None else "step not known"
+    if compilation.late:
+        return f"{step}, late: {compilation.steady_before} steps in a row had none before it"
+    return step
 
 
 def costs(compilation: Compilation, width: int) -> list[Line]:
@@ -47,8 +74,21 @@ def costs(compilation: Compilation, width: int) -> list[Line]:
     out = heading("what the compilation took")
     for name, value in parts(compilation).items():
         out += fact("aot autograd" if name == "aot" else name, fmt.duration(value), width)
-    cache = ", ".join(f"{name} {result}" for name, result in sorted(compilation.cache.items()))
-    out += fact("caches", cache or "not asked, as far as is known", width)
+    for name, value in (("of it, collecting garbage", compilation.gc_s), ("of it, autotuning", compilation.autotune_s)):
+        if value:
+            out += fact(name, fmt.duration(value), width)
+    out += fact("caches", _caches(compilation) or "not asked, as far as is known", width)
+    if compilation.restarts:
+        out += fact("restarts", f"{compilation.restarts}: {', '.join(compilation.restart_reasons)}".rstrip(": "), width)
     if compilation.failed:
         out += fact("failed", compilation.failed, width, "bad")
     return out
+
+
+def _caches(compilation: Compilation) -> str:
+    told = []
+    for name, results in sorted(compilation.caches.items()):
+        told += [f"{name} {result}{f' {times}x' if times > 1 else ''}" for result, times in sorted(results.items()) if times]
+    if not told:
+        told = [f"{name} {result}" for name, result in sorted(compilation.cache.items())]
+    return ", ".join(told)

@@ -38,6 +38,7 @@ def lines(scene: Scene, region: Region, excerpt: Excerpt, width: int) -> list[Li
             ("initial", "with compilation in it", region.initial),
             ("steady", "of the frame's first entry", region.steady),
             ("after guard change", "of an entry that a recompile made", region.after_guard_change),
+            *([("on the device", "a sampled share", region.device)] if region.device.n else []),
         ],
         width,
     )

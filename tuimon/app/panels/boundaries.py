@@ -15,6 +15,7 @@ from tuimon.draw.names import place
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import clean, cut
 from tuimon.model.findings import per_step, share_of_step
+from tuimon.model.hosts import reads_host
 from tuimon.model.parts import Boundary
 
 
@@ -25,10 +26,21 @@ def tag(boundary: Boundary) -> str:
     if boundary.requested:
         return "asked for"
     if boundary.skipped_frame:
-        return "whole frame in eager"
+        return "eager whole"
+    if boundary.asked_by == "library":
+        return "a library asks"
     if boundary.before_attach:
         return "before attach"
     return ""
+
+
+def sync_word(boundary: Boundary) -> str:
+    """In a word, whether the host waits for the device there: as it was seen, or else by the nature of the operation."""
+    if boundary.sync_waited:
+        return "seen"
+    if boundary.sync_looked:
+        return "none"
+    return {True: "reads", False: "no", None: fmt.UNKNOWN}[reads_host(boundary.kind, boundary.explanation)]
 
 
 def kind(boundary: Boundary) -> str:
@@ -49,6 +61,7 @@ def _cells(scene: Scene, boundary: Boundary) -> Cells:
         "median": (fmt.duration(summary.median), "number"),
         "spread": (fmt.spread(summary.p10, summary.p90), "number"),
         "total": (fmt.duration(total), "number"),
+        "sync": (sync_word(boundary), "warn" if boundary.sync_waited else "dim"),
         "place": lambda width: (place(boundary.user_file or boundary.file, _line(boundary), width, ellipsis), "place"),
         "why": lambda width: (cut(f"{label}: {kind(boundary)}" if label else kind(boundary), width, ellipsis), "break"),
     }
@@ -58,8 +71,10 @@ def _line(boundary: Boundary) -> int:
     return boundary.user_line or boundary.line
 
 
-def _cost(scene: Scene, boundary: Boundary) -> tuple[float, int, int]:
-    return (share_of_step(scene.model, boundary) or 0.0, boundary.host.total_ns, boundary.crossings or 0)
+def _cost(scene: Scene, boundary: Boundary) -> tuple[bool, float, int, int]:
+    # what a frame costs that runs in eager whole cannot be timed, and may be all of the step
+    silent = boundary.skipped_frame and not boundary.requested and boundary.accepted is None
+    return silent, share_of_step(scene.model, boundary) or 0.0, boundary.host.total_ns, boundary.crossings or 0
 
 
 def _note(scene: Scene, rows: Sequence[Boundary], width: int) -> str:
@@ -104,6 +119,7 @@ TABLE: Table[Boundary] = Table(
         Column("median", "median", 7, right=True),
         Column("spread", "[p10-p90]", 14, right=True, rank=4),
         Column("total", "total", 7, right=True, rank=6),
+        Column("sync", "sync", 5, rank=3),
         Column("place", "place", 12, flex=2, most=36, snug=True),
         Column("why", "reason", 22, flex=3, rank=1),
     ),
@@ -111,7 +127,7 @@ TABLE: Table[Boundary] = Table(
     note=_note,
     empty=_empty,
     refusal=True,
-    quiet=lambda boundary: boundary.accepted is not None,
+    quiet=lambda boundary: boundary.accepted is not None or boundary.requested,
 )
 
 
@@ -130,6 +146,9 @@ PANEL = Panel(
         "it leaves, as the job crosses it. share: its part of the time of steady steps (steps without a compilation). "
         "/step and crossed: how often. median and [p10-p90]: host time of one crossing, regions of callees taken off; on a GPU "
         "that time may hide behind queued work. A break costs what its crossings cost, and no more. "
-        '"asked for": the program requested it. "whole frame in eager": no graph could go on, so nothing is timed.'
+        'sync: "seen" or "none", where waits for the device were looked for; else by the nature of the operation: "reads" a '
+        'value from the device, or "no". '
+        '"asked for": the program requested it. "eager whole": no graph could go on, the frame runs in eager at every call, so '
+        "nothing is timed. m accepts a boundary with a note, which is kept beside the project; again: no longer."
     ),
 )

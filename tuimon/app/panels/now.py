@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from tuimon.app.panels.frame import PanelLines, plural, sentence, title_line, title_room, watched
-from tuimon.app.panels.pace import now_line, overdue, rate_then_or_now, stopped_words
+from tuimon.app.panels.looking import look_line
+from tuimon.app.panels.pace import (
+    comparison_line,
+    latest_compile,
+    now_line,
+    overdue,
+    rate_then_or_now,
+    stopped_words,
+)
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.spark import aligned, chart, marks, nice_top, per_column
-from tuimon.draw.text import Line, cut, fill, wrap
+from tuimon.draw.text import Line, cut, cut_line, fill, wrap
 from tuimon.model.statistics import WINDOW, quantile
 
 AXIS = 9
@@ -85,8 +93,10 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
     statistics = statistics_line(scene, width - 1)
     if height < FULL_HEIGHT:
         lines = [title_line(1, "now", now_line(scene, title_room("now", width)), width, focused, scene.glyphs)]
+        lines += second_line(scene, width)
     else:
         lines = [title_line(1, "now", "", width, focused, scene.glyphs), [(" ", "text"), *now_line(scene, width - 1)]]
+        lines += second_line(scene, width)
         if statistics:
             lines.append([(" ", "text"), *statistics])
     room = height - len(lines)
@@ -95,6 +105,13 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
     elif room > 0:
         lines += sentence(_no_steps(scene), width, room)
     return lines[:height]
+
+
+def second_line(scene: Scene, width: int) -> PanelLines:
+    """What matters beside what happens now: how a compilation compares with earlier ones, else what to look at first."""
+    running = latest_compile(scene.model) if scene.model.target.ended is None else None
+    line = look_line(scene) if running is None else comparison_line(scene, running)
+    return [[(" ", "text"), *cut_line(line, max(1, width - 2), scene.glyphs.ellipsis)]] if line else []
 
 
 def _before_attach(scene: Scene, width: int, height: int, focused: bool) -> PanelLines:
@@ -146,6 +163,7 @@ PANEL = Panel(
     help=(
         "What the job does at this moment: the step that runs, or the frame that compiles, in which phase and for how long. "
         "The chart has one bar a step, from zero; the scale leaves out steps with a compilation in them, which are marked "
-        "below (a + marks any other step that is taller than the chart). The rate is over the last five seconds of steps."
+        "below (a + marks any other step that is taller than the chart). The rate is over the last five seconds of steps. "
+        "Above the chart: what to look at first (w shows all), or how a compilation compares with this process's earlier ones."
     ),
 )

@@ -85,6 +85,59 @@ def latest_compile(model: Model) -> Running | None:
     return max(model.running.values(), key=lambda running: running.since_ns) if model.running else None
 
 
+PHASES = {
+    "entire_frame_compile": "starting",
+    "entire_backward_compile": "starting",
+    "bytecode_tracing": "tracing the code",
+    "backend_compile": "in the backend",
+    "create_aot_dispatcher_function": "in AOTAutograd",
+    "aot_trace_joint_graph": "tracing the backward",
+    "inductor_compile": "optimising the graph",
+    "GraphLowering.run": "lowering the graph",
+    "code_gen": "generating code",
+    "async_compile.wait": "building kernels",
+    "build_guards": "building guards",
+}
+"""torch's names of phases, in words."""
+
+LONG_FOR = 3.0
+"""A compilation that takes so many times as long as the longest one before it is said to."""
+
+
+def phase_words(phase: str) -> str:
+    """What a compilation does in this phase."""
+    return PHASES.get(phase) or clean(phase)
+
+
+def running_for(scene: Scene, running: Running) -> str:
+    """`3.2 s`, or `over 3.2 s` where it began before it was watched."""
+    age = fmt.age((scene.now_ns - running.since_ns) / 1e9)
+    return age if running.since_known else f"over {age}"
+
+
+def comparison_line(scene: Scene, running: Running) -> Line:
+    """How the compilation compares with this process's earlier ones of the same direction: is it slow, or does it hang?"""
+    way = running.direction
+    earlier = [
+        one.total_s
+        for one in scene.model.compilations
+        if one.direction == way and one.total_s is not None and not one.refused and one.failed is None
+    ]
+    begun: Line = [] if running.since_known else [("since before the attach; ", "note")]
+    phase: Line = []
+    if running.phases:
+        phase = [(f"; {fmt.age((scene.now_ns - running.phases[-1][1]) / 1e9)} in this phase", "note")]
+    if not earlier:
+        return [*begun, ("none earlier to compare with", "note"), *phase]
+    low, high = min(earlier), max(earlier)
+    ones = f"{len(earlier)} earlier {way} ones" if len(earlier) > 1 else f"the {way} one before"
+    if (scene.now_ns - running.since_ns) / 1e9 > LONG_FOR * high:
+        words = f"over {LONG_FOR:.0f} times the longest of {ones} ({fmt.duration(high)})"
+        return [*begun, (words, "warn"), *phase]
+    took = fmt.duration(high) if len(earlier) == 1 else f"{fmt.duration(low)} to {fmt.duration(high)}"
+    return [*begun, (f"{ones} took {took}", "text"), *phase]
+
+
 LEAST_NAME = 16
 """Cells of a frame's name below which something else of the line goes first."""
 
@@ -98,8 +151,8 @@ def compile_line(scene: Scene, running: Running, width: int) -> Line:
     verb: Line = [("compiling ", "compile")]
     way: Line = [(f"{running.direction} ", "text")] if running.direction != "forward" else []
     number: Line = [(f"[{clean(running.compile_id)}] ", "dim")]
-    phase: Line = [("  ", "text"), (clean(running.phases[-1][0]), "compile")] if running.phases else []
-    age: Line = [(f"  {fmt.age((scene.now_ns - running.since_ns) / 1e9)}", "strong")]
+    phase: Line = [("  ", "text"), (phase_words(running.phases[-1][0]), "compile")] if running.phases else []
+    age: Line = [(f"  {running_for(scene, running)}", "strong")]
     others = len(scene.model.running) - 1
     more: Line = [(f"  and {others} more", "dim")] if others > 0 else []
     function = function_name(running.function)

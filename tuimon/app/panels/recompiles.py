@@ -7,6 +7,7 @@ from functools import partial
 
 from tuimon.app.panels import tabular
 from tuimon.app.panels.frame import plural, watched, why_missing
+from tuimon.app.panels.frames import eager_share
 from tuimon.app.panels.pace import compiling_words
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.scene import Panel, Scene
@@ -15,6 +16,7 @@ from tuimon.draw.names import frame_name, marked_id
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import clean, cut
 from tuimon.model.parts import Recompile
+from tuimon.model.reading import reading, reading_of
 
 
 def key(recompile: Recompile) -> str:
@@ -38,17 +40,24 @@ def limit_use(scene: Scene, recompile: Recompile) -> str:
 def _cells(scene: Scene, recompile: Recompile) -> Cells:
     compilation = recompile.compilation
     ellipsis = scene.glyphs.ellipsis
-    reason = clean(recompile.reason) or ("the limit was reached" if compilation.refused else "guard not known")
+    told = reading_of(scene.model, recompile)
+    reason = (
+        clean(told.sentence) if recompile.failed else ("the limit was reached" if compilation.refused else "guard not known")
+    )
     cost = ("refused", "bad") if compilation.refused else (fmt.duration(compilation.total_s), "number")
     if compilation.before_attach:
         step = "before"
     else:
         step = fmt.count(compilation.step) if compilation.step is not None else fmt.UNKNOWN
+        step += " late" if compilation.late else ""
+    frame = scene.model.frames.get(compilation.frame) if compilation.frame else None
+    eager = eager_share(scene.model, frame) if frame is not None else None
     return {
+        "eager": (fmt.percent(eager) if eager != 0 else "0%", "bad" if eager else "number"),
         "id": (cut(marked_id(compilation.compile_id, compilation.generation), 10, ellipsis), "dim"),
         "cost": cost,
         "limit": (limit_use(scene, recompile), "number"),
-        "step": (step, "number"),
+        "step": (step, "warn" if compilation.late else "number"),
         "frame": lambda width: (frame_name(compilation.function, compilation.file, compilation.line, width, ellipsis), "frame"),
         "guard": lambda width: (cut(reason, width, ellipsis), "recompile"),
     }
@@ -58,7 +67,8 @@ def _text(recompile: Recompile) -> str:
     compilation = recompile.compilation
     refused = " refused" if compilation.refused else ""
     return (
-        f"{compilation.function} {compilation.file}:{compilation.line} [{compilation.compile_id}] {recompile.reason}{refused}"
+        f"{compilation.function} {compilation.file}:{compilation.line} [{compilation.compile_id}] {recompile.reason}{refused} "
+        f"{reading(recompile.reason, owner=compilation.owner).sentence}"
     )
 
 
@@ -104,9 +114,10 @@ TABLE: Table[Recompile] = Table(
         Column("id", "id", 4, rank=4),
         Column("cost", "cost", 7, right=True),
         Column("limit", "limit", 6, right=True, rank=2),
-        Column("step", "step", 6, right=True, rank=3),
-        Column("frame", "frame", 19, flex=2, most=44, snug=True),
-        Column("guard", "guard that failed", 16, flex=3, rank=1),
+        Column("step", "step", 8, right=True, rank=3),
+        Column("eager", "eager", 5, right=True, rank=5),
+        Column("frame", "frame", 12, flex=2, most=44, snug=True),
+        Column("guard", "what changed", 30, flex=3, rank=1),
     ),
     cells=_cells,
     note=_note,
@@ -126,7 +137,9 @@ PANEL = Panel(
     rows=lambda scene: len(scene.model.recompiles),
     help=(
         "A further compilation of a frame that has one, because no guard of its entries held. limit: which entry of the frame "
-        "it is, of how many the recompile limit allows. Past the limit Dynamo refuses, and calls without an entry run in eager."
+        "it is, of how many the recompile limit allows. Past the limit Dynamo refuses, and calls without an entry run in "
+        "eager. eager: the part of the frame's calls that did. late: after the warm-up. What changed is told in plain words; "
+        "Dynamo's own text, what usually helps and the cost by phase are behind enter."
         ' An id with "r1" is from after the first reset of Dynamo, which numbers anew from there.'
     ),
 )

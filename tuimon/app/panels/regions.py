@@ -7,6 +7,7 @@ from functools import partial
 
 from tuimon.app.panels import tabular
 from tuimon.app.panels.frame import plural, watched, why_missing
+from tuimon.app.panels.looking import latest_findings
 from tuimon.app.panels.pace import compiling_words
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.scene import Panel, Scene
@@ -36,6 +37,7 @@ def _cells(scene: Scene, region: Region) -> Cells:
         "initial": (fmt.duration(region.initial.summary.median), "number"),
         "steady": (fmt.duration(steady.median), "number"),
         "spread": (fmt.spread(steady.p10, steady.p90), "number"),
+        "device": (fmt.duration(region.device.summary.median), "number"),
         "after": (fmt.duration(after.median), "number"),
         "after_spread": (fmt.spread(after.p10, after.p90), "number"),
         "id": (cut(marked_id(region.compile_id, region.generation), 10, ellipsis), "dim"),
@@ -54,6 +56,9 @@ def _empty(scene: Scene) -> str:
     if missing:
         return f"not available: {clean(missing)}"
     known = f"{plural(len(model.frames), 'frame')} known, none timed"
+    nothing = next((one for one in latest_findings(scene) if one.kind in ("compiled nothing", "disabled")), None)
+    if nothing is not None:
+        return f"{clean(nothing.title)} (w says more)"
     if model.target.ended is not None:
         return f"no region was called{watched(scene)}{f': {known}' if model.frames else ''}"
     busy = compiling_words(model)
@@ -83,6 +88,7 @@ TABLE: Table[Region] = Table(
         Column("initial", "initial", 8, right=True, rank=4),
         Column("steady", "steady", 7, right=True),
         Column("spread", "[p10-p90]", 14, right=True, rank=5),
+        Column("device", "device", 7, right=True, rank=9),
         Column("after", "changed", 7, right=True, rank=6),
         Column("after_spread", "[p10-p90]", 14, right=True, rank=8),
         Column("id", "id", 4, rank=2),
@@ -108,7 +114,8 @@ PANEL = Panel(
     help=(
         "A region is one compiled graph as it is called, forward (fwd) or backward (bwd). Three populations are never mixed: "
         "initial (a call with compilation in it), steady (later calls of a frame's first entry) and changed (calls of an entry "
-        f"that a recompile made). Host time of a call: {RULE}. On a GPU this is the time to launch it, not to run it. "
+        f"that a recompile made). Host time of a call: {RULE}. On a GPU this is the time to launch it, not to run it: "
+        "device is that, of a sampled share of the calls. "
         'An id with "r1" is from after the first reset of Dynamo, which numbers anew from there.'
     ),
 )

@@ -39,7 +39,9 @@ person chose to draw more often."""
 
 LOCAL_HZ = 4.0
 
-FILTER_LABEL = " filter: "
+FILTER, NOTE = "filter", "note"
+ASKS = {FILTER: "show rows that hold this text", NOTE: "why it is fine: enter accepts the boundary, esc does not"}
+"""What the line at the bottom can ask for, and what stands in it while it is empty."""
 
 
 class MainScreen(Screen[None]):
@@ -54,9 +56,12 @@ class MainScreen(Screen[None]):
         self.keys_line = LineWidget(id="keys")
         self.tiny_lines = LineWidget(id="tiny")
         self.panels = {panel.id: PanelWidget(panel) for panel in (*PANELS, ranks.PANEL)}
-        self.filter_line = Input(id="filter", placeholder="show rows that hold this text", compact=True)
+        self.filter_line = Input(id="filter", compact=True)
         self.filter_line.cursor_blink = False
         self.filter_label = LineWidget(id="filter-label")
+        self._asked = FILTER
+        self._noted: str | None = None
+        """The boundary that a note is being typed for."""
         self.focus_id = "boundaries"
         self.zoomed: str | None = None
         self._before_ranks: tuple[str, str | None] = (self.focus_id, None)
@@ -106,11 +111,12 @@ class MainScreen(Screen[None]):
         self.call_after_refresh(self.monitor.paint)
 
     def _put_filter(self, box: Box | None) -> None:
-        """The line that a filter is typed in, with what it is before it."""
-        label = min(len(FILTER_LABEL), box.width - 1) if box is not None else 0
+        """The line that a filter or a note is typed in, with what it is before it."""
+        text = f" {self._asked}: "
+        label = min(len(text), box.width - 1) if box is not None else 0
         self._put(self.filter_label, Box(box.x, box.y, label, 1) if box is not None and label else None)
         self._put(self.filter_line, Box(box.x + label, box.y, box.width - label, 1) if box is not None else None)
-        self.filter_label.show([[(FILTER_LABEL, "key-label")]])
+        self.filter_label.show([[(text, "key-label")]])
 
     @staticmethod
     def _put(widget: Widget, box: Box | None) -> None:
@@ -296,32 +302,59 @@ class MainScreen(Screen[None]):
         if not self.focused_panel.panel.filterable:
             self.monitor.say("this panel has no rows to filter")
             return
+        self._ask(FILTER, self.focused_panel.view.filter)
+
+    def _ask(self, what: str, value: str) -> None:
         if self._plan.keys is None:
+            self.monitor.say("there is no room to type in: make the terminal larger")
             return
+        self._asked = what
         self._put_filter(self._plan.keys)
         self.keys_line.display = False
-        self.filter_line.value = self.focused_panel.view.filter
+        self.filter_line.placeholder = ASKS[what]
+        self.filter_line.value = value
         self.filter_line.focus()
 
     @on(Input.Changed, "#filter")
     def narrow_while_typing(self, event: Input.Changed) -> None:
         """Each letter narrows the rows at once."""
-        if self.filter_line.display:
+        if self.filter_line.display and self._asked == FILTER:
             self.focused_panel.view.filter = event.value
             self._changed()
 
     @on(Input.Submitted, "#filter")
     def keep_filter(self) -> None:
-        """Enter keeps the filter."""
+        """Enter keeps the filter, or accepts the boundary with the note."""
         self._close_filter(keep=True)
+        if self._asked == NOTE and self._noted is not None:
+            self.monitor.accept(self._noted, self.filter_line.value.strip())
 
     def _close_filter(self, keep: bool) -> None:
         self._put_filter(None)
         self.set_focus(None)
         self.keys_line.display = self._plan.keys is not None
-        if not keep:
+        if not keep and self._asked == FILTER:
             clear_filter(self.focused_panel.view)
         self._changed()
+
+    # ------------------------------------------------------------------------------------------ accepted boundaries
+
+    def action_accept(self) -> None:
+        """Ask for a note to accept the selected boundary with; or, where it is accepted, take that back."""
+        widget = self.focused_panel
+        scene = self.monitor.panel_scene()
+        if widget.panel.id != "boundaries":
+            self.monitor.say("boundaries are accepted in their table (2)")
+            return
+        key = select_shown(widget.panel, scene, widget.view)
+        boundary = scene.model.boundaries.get(key) if key is not None else None
+        if key is None or boundary is None:
+            self.monitor.say("there is no boundary here yet")
+        elif boundary.accepted is not None:
+            self.monitor.accept(key, None)
+        else:
+            self._noted = key
+            self._ask(NOTE, "")
 
     # ------------------------------------------------------------------------------------------ the mouse
 
@@ -340,6 +373,10 @@ class MainScreen(Screen[None]):
         self._changed()
 
     # ------------------------------------------------------------------------------------------ for the whole app
+
+    def action_look(self) -> None:
+        """What to look at first."""
+        self.monitor.open_look()
 
     def action_freeze(self) -> None:
         """Stop the screen, or let it catch up."""

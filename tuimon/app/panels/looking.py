@@ -1,0 +1,32 @@
+"""What to look at first, in a line."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from tuimon.app.scene import Scene
+from tuimon.draw.text import Line, clean
+from tuimon.model import Model
+from tuimon.model.findings import Finding, findings
+
+_SECTIONS = ("target", "recompiles", "compiles", "frames")
+_known: WeakKeyDictionary[Model, tuple[tuple[int, ...], list[Finding]]] = WeakKeyDictionary()
+
+
+def latest_findings(scene: Scene) -> list[Finding]:
+    """The findings as of this second: shares of steps move with every step, and nobody reads them as fast as that."""
+    model = scene.model
+    stamp = (*(model.versions[section] for section in _SECTIONS), model.now_ns // 1_000_000_000)
+    known = _known.get(model)
+    if known is None or known[0] != stamp:
+        known = _known[model] = (stamp, findings(model))
+    return known[1]
+
+
+def look_line(scene: Scene) -> Line:
+    """The finding that comes first, and how many others there are; empty for a healthy job."""
+    found = latest_findings(scene)
+    if not found:
+        return []
+    more = f", {len(found) - 1} more" if len(found) > 1 else ""
+    return [(f"look at (w{more}): ", "label"), (clean(found[0].title), "warn")]
