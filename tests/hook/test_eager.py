@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -103,6 +105,7 @@ def other(x: int) -> int:
 @pytest.fixture
 def watched(hook: Hook, evaluator: Evaluator) -> lookups.Lookups:
     made = lookups.Lookups(hook, lambda: hook.send_gap("replaced", ""))
+    assert made.why_not() is None
     made.calls(job.__code__, 7)
     return made
 
@@ -131,20 +134,60 @@ def test_where_a_profiler_is_on_nothing_is_guessed(hook: Hook, evaluator: Evalua
     finally:
         sys.setprofile(None)
     assert kept is profiler
-    assert (hook.samples, watched.unseen[0]) == ([], 1)
+    assert (hook.samples, list(watched.unseen)) == ([], [True])
 
 
-def test_the_hook_that_was_there_decides_and_comes_back(hook: Hook, evaluator: Evaluator) -> None:
+def test_a_profiler_that_leaves_no_object_is_known_by_what_it_has_for_new_threads(
+    hook: Hook, evaluator: Evaluator, watched: lookups.Lookups
+) -> None:
+    threading.setprofile(lambda *_: None)
+    try:
+        evaluator.call(job, False, 1)
+    finally:
+        threading.setprofile(None)  # type: ignore[arg-type]
+    assert (hook.samples, list(watched.unseen)) == ([], [True])
+
+
+def test_a_hook_that_was_there_stays_alone(hook: Hook, evaluator: Evaluator) -> None:
     def never(hit: bool) -> bool:
         return False
 
     evaluator.hook = never
-    watched = lookups.Lookups(hook, lambda: None)
-    watched.calls(job.__code__, 7)
-    assert evaluator.call(job, True, 1) is False
-    assert hook.samples == [7]
+    assert "a hook of its own" in str(lookups.Lookups(hook, lambda: None).why_not())
+    assert evaluator.hook is never
     assert hook.undo.run() == []
     assert evaluator.hook is never
+
+
+def test_where_the_job_forbids_profile_functions_nothing_is_put_in() -> None:
+    code = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from tests.hook import test_eager as t
+def audit(event, _):
+    if event == "sys.setprofile":
+        raise RuntimeError("not here")
+sys.addaudithook(audit)
+evaluator = t.Evaluator()
+t.lookups.frame_evaluator = lambda: evaluator
+print(t.lookups.Lookups(t.Hook(), lambda: None).why_not(), evaluator.hook)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "the job allows no profile functions None\n"
+
+
+def test_the_hook_is_no_python_in_which_a_signal_could_be_raised(hook: Hook, evaluator: Evaluator, watched: object) -> None:
+    """What it raises ends the process. A function in Python would raise what a signal's handler does, at its first line."""
+    ours = evaluator.hook
+    assert isinstance(ours, types.BuiltinFunctionType)
+    called: list[str] = []
+    sys.settrace(lambda frame, *_: called.append(frame.f_code.co_name))
+    try:
+        assert [ours(True), ours(False)] == [True, False]
+    finally:
+        sys.settrace(None)
+        sys.setprofile(None)
+    assert called == []
 
 
 def test_a_hook_that_came_after_stays_and_is_told_of(hook: Hook, evaluator: Evaluator, watched: object) -> None:
@@ -168,7 +211,9 @@ def test_after_the_end_a_miss_touches_nothing(hook: Hook, evaluator: Evaluator, 
 
 def test_a_full_queue_drops_and_counts(hook: Hook, evaluator: Evaluator) -> None:
     hook.outbox.limit = 2
-    lookups.Lookups(hook, lambda: None).calls(job.__code__, 7)
+    made = lookups.Lookups(hook, lambda: None)
+    assert made.why_not() is None
+    made.calls(job.__code__, 7)
     for _ in range(5):
         evaluator.call(job, False, 1)
     assert (len(hook.samples), hook.outbox.dropped[0]) == (2, 3)

@@ -25,11 +25,15 @@ def trace_frame(go):
 """
 BACKWARD = """
 def get_or_compile(go, saved_compile_context):
+    inner(go)
+def inner(go):
     go()
 """
 INDUCTOR = """
 def _compile_fx_inner(go):
     start = WALL
+    inner(go)
+def inner(go):
     go()
 """
 WAIT = """
@@ -195,3 +199,35 @@ def test_of_a_thread_that_the_log_told_of_meanwhile_the_begin_is_told_neverthele
         heard.add(ident)
         Now(hook, heard).look()
     assert len(hook.messages) == 1
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="from 3.13 on the variables are read where they are")
+def test_a_frame_that_a_tracer_stands_in_keeps_its_variables() -> None:
+    """The interpreter takes a frame's variables from the dict that the tracer was shown, once the tracer is over."""
+    inside, over = threading.Event(), threading.Event()
+    failed: list[str] = []
+
+    def tracer(frame: types.FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_name != "_compile":
+            return None
+        if frame.f_lineno == frame.f_code.co_firstlineno + 4:  # where it calls trace_frame
+            inside.set()
+            over.wait(60)
+        return tracer
+
+    def work() -> None:
+        sys.settrace(tracer)
+        try:
+            DYNAMO["_compile"](the_job.__code__, Id(), lambda: None)
+        except UnboundLocalError as error:
+            failed.append(str(error))
+        finally:
+            sys.settrace(None)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(60) and thread.ident is not None
+    compiling(sys._current_frames()[thread.ident])
+    over.set()
+    thread.join(60)
+    assert failed == []

@@ -195,6 +195,8 @@ class Meta(type):
     __getattribute__ = trap("Meta.__getattribute__")
     __instancecheck__ = trap("Meta.__instancecheck__")
     __subclasscheck__ = trap("Meta.__subclasscheck__")
+    __eq__ = trap("Meta.__eq__", False)
+    __hash__ = trap("Meta.__hash__")  # type: ignore[assignment]
 
 
 _TRAPS = ("__getattr__", "__getattribute__", "__len__", "__bool__", "__eq__", "__repr__", "__str__", "__iter__", "__contains__")
@@ -249,6 +251,62 @@ def test_no_code_of_the_job_runs(which: int) -> None:
     assert CALLED == [] and owner
     if which == 7:
         assert told[5] == {"x['k']": "2"}  # the other key has the same hash and is not asked
+
+
+class Text(str):
+    __slots__ = ()
+    __format__ = trap("Text.__format__", "")
+    __getitem__ = trap("Text.__getitem__", "")
+    __contains__ = trap("Text.__contains__", True)
+
+
+def test_names_that_are_strings_of_the_jobs_are_not_asked() -> None:
+    def function() -> None:
+        pass
+
+    class Named:
+        pass
+
+    function.__name__, function.__qualname__, Named.__name__ = Text("works"), Text("of.works"), Text("Named")
+    CALLED.clear()
+    assert dict(values.now("f == n", {"f": function, "n": Named()}, {})) == {"f": "function works", "n": "Named"}
+    assert stack._function(function) == "of.works"
+    assert stack._told(Named()) == "Named"
+    assert CALLED == []
+
+
+def failure(*names: str) -> Exception:
+    made: type[Exception] = Exception
+    for name in names:
+        made = type(name, (made,), {})
+    return made()
+
+
+@pytest.mark.parametrize(
+    ("error", "one_graph", "on_break", "suppressed", "expected"),
+    [
+        (failure("Unsupported"), False, False, False, False),
+        (failure("Unsupported"), True, False, False, True),
+        (failure("Unsupported"), False, True, False, True),
+        (failure("Unsupported", "RecompileLimitExceeded"), False, False, False, False),
+        (failure("UserError"), False, False, False, False),
+        (failure("BackendCompilerFailed"), False, False, False, True),
+        (failure("BackendCompilerFailed"), False, False, True, False),
+        (failure("TorchRuntimeError"), False, False, False, True),
+        (failure("FailOnRecompileLimitHit"), False, False, False, True),
+        (failure("FailOnRecompileLimitHit"), False, False, True, False),
+        (failure("UncapturedHigherOrderOpError"), False, False, True, True),
+        (failure("ResumePrologueTracingError"), False, False, True, True),
+    ],
+)
+def test_which_failures_go_to_the_job(
+    error: Exception, one_graph: bool, on_break: bool, suppressed: bool, expected: bool
+) -> None:
+    box = types.SimpleNamespace(error_on_graph_break=on_break)
+    compiled = stack.Compiling({"code": None, "one_graph": one_graph, "convert_frame_box": box})
+    config = '{"recompile_limit": 8, "suppress_errors": true}' if suppressed else '{"suppress_errors": false}'
+    metrics = {"fail_type": type(error).__name__, "dynamo_config": config}
+    assert stack.raised(metrics, compiled, error) is expected
 
 
 def test_threads_that_change_a_dict_meanwhile_cost_the_value_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ class Spy:
         self.calls.append(["skipped", code.co_name, compile_id, at_code and at_code.co_name, at_offset])
     def look(self, *_): pass
     def place_existing(self, *_): pass
+    def watch_stance(self): pass
 def spy():
     _hooked.session.eager = made = Spy(); return made
 """

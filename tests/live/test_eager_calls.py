@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hooked import Outcome, run
+from tests.support.hooked import DYNAMO, Outcome, run
 
 pytestmark = pytest.mark.live
 
@@ -322,3 +322,58 @@ def test_nothing_is_compiled_otherwise(tmp_path: Path, python: str) -> None:
     hooked = run(NEUTRAL.replace("BEGIN", "attach()").replace("END", "detach()"), tmp_path, python=python)
     assert plain.values == hooked.values
     assert counted(hooked, "eager", "limit") == {"looked_up": 8}
+
+
+RAISING = (
+    COUNTS
+    + """
+attach()
+@torch.compile(backend="eager", dynamic=False)
+def f(x):
+    if not is_compiling(): ran["f"] += 1
+    return x + 1
+def run():
+    for i in range(6): f(torch.ones(i + 1))
+run()
+def tracer(frame, *_):
+    if frame.f_code.co_filename.endswith("lookups.py"): raise KeyboardInterrupt
+sys.settrace(tracer)
+run()
+sys.settrace(None)
+detach()
+print(json.dumps(ran))
+"""
+)
+
+
+def test_nothing_can_be_raised_out_of_the_hook_that_dynamo_calls(tmp_path: Path) -> None:
+    """It would end the process, in C++. What a signal's handler raises at any line is played by a tracer here."""
+    outcome = run(RAISING, tmp_path, after=DYNAMO)
+    assert outcome.values == {"f": 6}
+    assert counted(outcome, "eager", "limit") == outcome.values
+
+
+SHORT_STANCE = (
+    COUNTS
+    + """
+from torch._dynamo import decorators
+original = decorators._set_stance
+attach()
+@torch.compile(backend="eager", dynamic=False)
+def f(x):
+    if not is_compiling(): ran["f"] += 1
+    return x + 1
+f(torch.ones(1))
+for _ in range(3):
+    with torch.compiler.set_stance("eager_on_recompile"):
+        for i in range(3): f(torch.ones(i + 1))
+detach()
+print(json.dumps([ran, decorators._set_stance is original]))
+"""
+)
+
+
+def test_a_stance_that_is_taken_back_at_once_is_seen(tmp_path: Path) -> None:
+    outcome = run(SHORT_STANCE, tmp_path, after=DYNAMO)
+    assert outcome.values == [{"f": 6}, True]
+    assert {name: n for name, n in counted(outcome, "eager", "stance").items() if n} == {"f": 6}

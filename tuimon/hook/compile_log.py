@@ -149,9 +149,12 @@ class CompileLog(logging.Handler, metaclass=Mortal):
 
         os.register_at_fork could do the same but can never be undone; a handler is forgotten with its last reference. To ask
         for the pid, or for a page that the kernel clears at fork, costs a microsecond at each look.
+
+        And it is off the logger there, by a new list: a child has one thread, and this is before it runs a line of the job's.
         """
         self._hook.here[0] = False
         super()._at_fork_reinit()
+        self._logger.handlers = [handler for handler in self._logger.handlers if handler is not self]
 
     def _take(self, record):
         metadata = getattr(record, "metadata", None)
@@ -249,7 +252,10 @@ class CompileLog(logging.Handler, metaclass=Mortal):
         metrics = metadata["compilation_metrics"]
         breaks = self._broke.pop(_key(metadata), [])
         eager = getattr(self._hook, "eager", None)
-        if eager is None or compiled is None or metrics.get("fail_type") is None or compiled.raises:
+        if compiled is None or metrics.get("fail_type") is None:
+            return None
+        told["raised"] = stack.raised(metrics, compiled, sys.exc_info()[1])
+        if eager is None or told["raised"]:
             return None
         compile_id = str(metrics.get("compile_id"))
         limit = stack.limit(metrics)

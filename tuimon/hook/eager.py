@@ -10,7 +10,7 @@ import weakref
 from _thread import get_ident
 
 from .lookups import Lookups
-from .monitoring import Monitoring
+from .monitoring import GENERATOR, Monitoring
 from .remains import Mortal
 
 CALLS, CROSSINGS, LIMITED = "frames.eager_calls", "boundaries.crossings", "frames.limited_eager_calls"
@@ -18,6 +18,7 @@ ALONE = "itself alone: frames that it calls then are not compiled any more, and 
 ALL = "all its calls, also those that Dynamo did not see"
 BY_LINE = "by line: before the attach Dynamo noted no instruction"
 MOST_OF_A_STANCE = 1024  # frames that are watched because of a stance
+MOST_STANCES = 32  # changes of stance that are followed at once; each costs a message and more for each frame
 
 
 class Eager(metaclass=Mortal):
@@ -32,6 +33,7 @@ class Eager(metaclass=Mortal):
         self._gaps = set()
         self._stance = "default"
         self._by_stance = []  # (weak reference to a code object, its instrument)
+        self._stances = None  # changes that were followed; None: torch's function for it is not watched
 
     # ---------------------------------------------------------------- for the log of the compiler, on the compiling thread
 
@@ -63,8 +65,37 @@ class Eager(metaclass=Mortal):
         name = getattr(module.get("_stance"), "stance", None)
         if isinstance(name, str):
             self.stance(name)
-        if self._lookups is not None and self._lookups.unseen[0]:
+        if self._lookups is not None and self._lookups.unseen:
             self._tell_gap(LIMITED, "a profiler ran while calls of a frame past its limit came: those could not be told apart")
+
+    def watch_stance(self):
+        """Be told of each `torch.compiler.set_stance`. Does nothing where Dynamo is not loaded yet, or the second time."""
+        module = sys.modules.get("torch._dynamo.decorators")
+        original = None if module is None else vars(module).get("_set_stance")
+        if self._stances is not None or original is None:
+            return
+        self._stances = 0
+        followed, guarded = self._follow, self._hook.guarded
+
+        def _set_stance(stance):
+            prior = original(stance)
+            guarded("eager calls", followed, None, stance)
+            return prior
+
+        vars(_set_stance).update(vars(original))
+        self._hook.skip(_set_stance)
+        module._set_stance = _set_stance
+        self._hook.undo.attribute(module, "_set_stance", _set_stance, original)
+
+    def _follow(self, stance):
+        name = getattr(stance, "stance", None)
+        if not self._hook.here[0] or type(name) is not str or name == self._stance:
+            return
+        self._stances += 1
+        if self._stances <= MOST_STANCES:
+            self.stance(name)
+        else:
+            self._tell_gap(CALLS, "the job changes its stance often: of its calls in eager only some were counted")
 
     def stance(self, name):
         """The stance that the job has set (`torch.compiler.set_stance`), as far as it was seen."""
@@ -91,6 +122,8 @@ class Eager(metaclass=Mortal):
             return
         self._calls(self._monitoring, code, compile_id, "skipped", "", before_attach)
         if at_code is not None and self._monitoring.number_of(at_code, at_offset) is None:
+            if at_code.co_flags & GENERATOR:
+                counted = counted or ALL
             number = self._tell(at_code, compile_id, "crossing", "", counted, before_attach, at_offset)
             self._monitoring.passes(at_code, at_offset, number)
 
@@ -176,7 +209,9 @@ class Eager(metaclass=Mortal):
         for held in list(seen)[-MOST_OF_A_STANCE:]:
             code = held() if callable(held) else held
             if hasattr(code, "co_code") and watcher.number_of(code) is None:
-                counted = f"while the stance was seen to be {name}, by a look each second"
+                counted = f"while the stance was seen to be {name}"
+                if self._stances is None or self._stances > MOST_STANCES:
+                    counted += ", by a look each second"
                 self._by_stance.append((weakref.ref(code), self._calls(watcher, code, None, "stance", counted, False)))
 
     def _tell_gap(self, what, why):

@@ -4,15 +4,22 @@ Dynamo calls a hook after each lookup with its result, hit or miss, and not with
 next on that thread is either the frame itself, in eager, or Dynamo's compiler. So at a miss, and only then, this thread's
 profile function is set for the one event that tells which, and is gone before a line of either has run.
 
-There is one such hook in the process, torch's own "guard collectives" use it too: the one that was there is called first, and
-its answer is the answer.
+An exception out of that hook ends the process: torch's C++ lets it through where nothing may be thrown. In a Python function
+one can be raised at any time (Ctrl-C, a handler of a signal, a debugger that is left), so the hook is no Python function: it is
+put together from what C gives, and nothing is looked at for signals while it runs.
+
+There is one such hook in the process, torch's own "guard collectives" use it too: where one is there, it stays alone.
 """
 
 import sys
+import threading
 import time
 import weakref
 from _thread import get_ident
+from collections import defaultdict, deque
 from functools import partial
+from itertools import repeat, starmap
+from operator import and_, getitem, is_
 
 from .facts import frame_evaluator
 from .remains import Mortal
@@ -27,22 +34,30 @@ class Lookups(metaclass=Mortal):
         self._replaced = replaced
         self._watched = {}  # id of a code object -> (weak reference to it, number)
         self._set = None
-        self.unseen = [0]
-        """Misses of which it could not be seen whose they are, because a profiler had this place."""
+        self.unseen = deque(maxlen=1)
+        """Not empty where of some misses it could not be seen whose they are, because a profiler had this place."""
 
     def why_not(self):
         """Why lookups cannot be watched here, a sentence; None where they can."""
-        if hasattr(frame_evaluator(), "set_guard_complete_hook"):
-            return None
-        return "this torch does not tell how its lookups end"
+        evaluator = frame_evaluator()
+        if not hasattr(evaluator, "set_guard_complete_hook"):
+            return "this torch does not tell how its lookups end"
+        if self._set is None:
+            try:
+                if sys.getprofile() is None:
+                    sys.setprofile(None)
+            except Exception:  # noqa: BLE001 - an audit hook of the job's raises what it likes
+                return "the job allows no profile functions"
+            self._install(evaluator.set_guard_complete_hook)
+        if self._set is None:
+            return "the job has a hook of its own (guard collectives?) where Dynamo tells of its lookups"
+        return None
 
     def calls(self, code, number):
         """Put a sample under `number` for each such call of the code object from now on. Only where `why_not` gave None."""
         key = id(code)
         # the callback is C alone, `pop(key, reference)`: it runs wherever the job drops the code object
         self._watched[key] = (weakref.ref(code, partial(self._watched.pop, key)), number)
-        if self._set is None:
-            self._install()
 
     def number_of(self, code):
         """The number under which its calls are told; None where they are not watched."""
@@ -53,23 +68,23 @@ class Lookups(metaclass=Mortal):
         """No more samples for this code object."""
         self._watched.pop(id(code), None)
 
-    def _install(self):
-        self._set = frame_evaluator().set_guard_complete_hook
+    def _install(self, put):
         entered = _entered(self._watched, self._hook.outbox, self._hook.here)
-        ours = _looked(entered, self._hook.here, self.unseen)
         self._hook.skip(entered)
-        self._hook.skip(ours)
-        previous = self._set(ours)
-        if previous is not None:
-            ours = _looked_after(previous, entered, self._hook.here, self.unseen)
-            self._hook.skip(ours)
-            self._set(ours)
+        ours = _looked(entered, self._hook.here, self.unseen)
+        there = {}
+        look = partial(there.setdefault, "is")
+        deque(map(put, map(look, map(put, (None,)))), 0)  # taken out and put back in one call in C: no lookup misses it
+        if there["is"] is not None:
+            return
+        put(ours)
+        self._set = put
 
         def put_back():
-            found = self._set(previous)
+            found = put(None)
             if found is ours:
                 return True
-            self._set(found)  # somebody has put theirs in ours' place since: it stays
+            put(found)  # somebody has put theirs in ours' place since: it stays
             self._replaced()
             return False
 
@@ -100,34 +115,23 @@ def _entered(watched, outbox, here):
     return entered
 
 
+class _Answer(defaultdict, metaclass=Mortal):  # type: ignore[type-arg]
+    """Gives True for True; for anything else what its factory gives, every time: nothing is ever put in."""
+
+    __setitem__ = staticmethod(is_)  # type: ignore[assignment]
+
+
 def _looked(entered, here, unseen):
-    """Dynamo's hook: gives back what it is given."""
-    profiler, profile = sys.getprofile, sys.setprofile
+    """Dynamo's hook, in C alone: gives back what it is given, and at a miss sets the thread's profile function.
 
-    def looked(hit):
-        if hit:
-            return hit
-        if here[0]:
-            if profiler() is None:
-                profile(entered)
-            else:
-                unseen[0] += 1
-        return hit
-
-    return looked
-
-
-def _looked_after(previous, entered, here, unseen):
-    """The same where somebody's hook was there before: theirs decides."""
-    profiler, profile = sys.getprofile, sys.setprofile
-
-    def looked(hit):
-        hit = previous(hit)
-        if not hit and here[0]:
-            if profiler() is None:
-                profile(entered)
-            else:
-                unseen[0] += 1
-        return hit
-
-    return looked
+    Not where a profiler has the place. Some leave no object there that `sys.getprofile` could give, but have one ready for new
+    threads. Each of these is one pass of an endless pipe: is the place free, what is to be done, do it, give False.
+    """
+    no_profiler = map(is_, starmap(sys.getprofile, repeat(())), repeat(None))
+    none_for_new = map(is_, starmap(getattr, repeat((threading, "_profile_hook", None))), repeat(None))
+    free = map(and_, no_profiler, none_for_new)
+    nothing = partial(bool)
+    todo = ((nothing, nothing), (partial(unseen.append, True), partial(sys.setprofile, entered)))
+    of_those = map(getitem, repeat(todo), starmap(getitem, repeat((here, 0))))
+    done = map(partial.__call__, map(getitem, of_those, free))
+    return _Answer(map(is_, done, repeat(todo)).__next__, {True: True}).__getitem__

@@ -19,6 +19,8 @@ from .facts import frame_evaluator
 from .remains import Mortal
 
 NAME = "tuimon"
+GENERATOR = 0x20
+"""Flag of a code object whose passages all count: what drives it can be a frame that Dynamo leaves alone with all below it."""
 TOOLS = (4, 3)  # of six: 0, 1, 2 and 5 are a debugger's, coverage's, a profiler's and an optimizer's by convention
 
 
@@ -150,7 +152,7 @@ def _callbacks(watched, outbox, here, forced, disable):
         number = None if entry is None else entry[2].get(offset)
         if number is None:
             return disable
-        if here[0] and (dynamo() is not None or forced[0]):
+        if here[0] and (dynamo() is not None or forced[0] or code.co_flags & GENERATOR):
             if size(queue) < limit:
                 at = now()
                 put((number, ident(), 0, at, at))

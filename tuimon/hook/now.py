@@ -145,7 +145,7 @@ def compiling(frame):
     The innermost one, where one is within another.
     """
     found = Found()
-    inside = None
+    inside = called = None
     for _ in range(FARTHEST):
         if frame is None:
             break
@@ -157,14 +157,28 @@ def compiling(frame):
             module = frame.f_globals.get("__name__")
             if found.phase is None:
                 found.phase = _WORDS.get((module, function))
-            if module == "torch._dynamo.convert_frame" and function == "_compile":
+            if not _can_be_read(called):
+                pass
+            elif module == "torch._dynamo.convert_frame" and function == "_compile":
                 inside = stack.read(frame, _forward, found)
             elif module == _BACKWARD and found.phase is not None and function in ("get_or_compile", "_backward_impl"):
                 inside = stack.read(frame, _backward, found)
             elif module == "torch._inductor.compile_fx" and function == "_compile_fx_inner":
                 stack.read(frame, _began, found)
-        frame = frame.f_back
+        called, frame = frame, frame.f_back
     return found if inside else None
+
+
+def _can_be_read(called):
+    """Whether the variables of a frame of torch's can be read, by the frame that it has called (None: it runs itself).
+
+    Up to Python 3.12 a trace or profile function in Python (a debugger's) stands in the place of the callee. When it is over
+    the interpreter takes the frame's variables from the same dict that was read and emptied here: they would be gone.
+    """
+    if called is None or sys.version_info >= (3, 13):
+        return True
+    module = dict.get(called.f_globals, "__name__")
+    return type(module) is str and module.partition(".")[0] in ("torch", "contextlib")
 
 
 def _forward(variables, found):

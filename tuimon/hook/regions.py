@@ -8,6 +8,7 @@ whatever the backend. All of it is put back at detach.
 
 import sys
 import weakref
+from functools import partial
 
 from . import timers
 from .graphs import autograd_functions, is_autograd_function
@@ -22,6 +23,8 @@ class Regions(metaclass=Mortal):
 
     def __init__(self, hook):
         self._hook = hook
+        # the references' callbacks are C alone, `pop(key, reference)`: they run wherever the job drops the object, and what a
+        # signal's handler raises in Python there would be lost
         self._placed = {}  # id of our wrapper -> (weak reference to it, scope, name)
         self._backwards = {}  # id of a backward's class -> weak reference to it
         self._watching = False
@@ -121,7 +124,7 @@ class Regions(metaclass=Mortal):
             backend=_backend_name(graph) if forward else None,
         )
         key = id(wrapper)
-        self._placed[key] = (weakref.ref(wrapper, lambda _: self._placed.pop(key, None)), scope, name)
+        self._placed[key] = (weakref.ref(wrapper, partial(self._placed.pop, key)), scope, name)
         return wrapper
 
     # ---------------------------------------------------------------- backward regions
@@ -147,7 +150,7 @@ class Regions(metaclass=Mortal):
     def _is_new(self, made):
         """Whether this is the first to ask about the class: two threads can look at once."""
         key = id(made)
-        reference = weakref.ref(made, lambda _: self._backwards.pop(key, None))
+        reference = weakref.ref(made, partial(self._backwards.pop, key))
         return self._backwards.setdefault(key, reference) is reference
 
     def _time_backward(self, made, original, compile_id, before_attach):
@@ -161,7 +164,7 @@ class Regions(metaclass=Mortal):
         self._hook.instrument("backward regions", "on")
         # nothing here may hold the class: the job drops its graphs, and ours must not keep them
         key = id(made)
-        self._placed[key] = (weakref.ref(made, lambda _: self._placed.pop(key, None)), None, name)
+        self._placed[key] = (weakref.ref(made, partial(self._placed.pop, key)), None, name)
         if not self._hook.here[0]:  # the session ended in between: `_put_back` may have missed it
             _put_back_backward(made)
 

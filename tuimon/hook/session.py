@@ -185,6 +185,7 @@ class Session(metaclass=Mortal):
             self._skip_code = skip_code
         self.guarded("steps", self._steps.watch, None)
         self.guarded("regions", self._watch_if_loaded, None)
+        self.guarded("eager calls", self.eager.watch_stance, None)
 
     def _await_torch(self):
         """Be called on the importing thread as soon as torch's profiler module is loaded, before any optimizer exists.

@@ -21,6 +21,8 @@ _PLACE = re.compile(r"user code at (.+):(\d+)$", re.MULTILINE)
 _FIRST_LINES = 4000
 _ENTRY = re.compile(r"!?\d+(?:/\d+)+: ")
 _COMMENT = re.compile(r"(?:, type=<class '[^']*'>)?\s{2,}#")
+_ALWAYS_RAISED = frozenset(("ResumePrologueTracingError", "UncapturedHigherOrderOpError"))
+_NEVER_RAISED = frozenset(("Unsupported", "UserError", "RecompileLimitExceeded"))  # by itself; or what is derived from them
 _LIMIT = re.compile(r"(?:accumulated_)?(?:recompile|cache_size)_limit")
 
 
@@ -32,7 +34,9 @@ class Compiling(metaclass=Mortal):
         self.local = _dict(variables.get("locals"))
         self.everywhere = _dict(variables.get("globals"))
         self.closure = variables.get("closure") or ()
-        self.raises = bool(variables.get("one_graph"))  # a failure goes to the job as an exception: `fullgraph=True`
+        box = variables.get("convert_frame_box")
+        # a failure goes to the job as an exception, whatever it is: `fullgraph=True`, `error_on_graph_break(True)`
+        self.raises = bool(variables.get("one_graph") or getattr(box, "error_on_graph_break", False))
 
 
 def compiling(frame, metadata):
@@ -163,6 +167,14 @@ def limit(metrics):
     return "recompile_limit" if "RecompileLimitExceeded" in kind else None
 
 
+def raised(metrics, compiled, error):
+    """Whether a failed compilation, which `error` ends, goes to the job as an exception; otherwise its frame runs in eager."""
+    kinds = {str(metrics.get("fail_type")), *(values.name_of(kind) for kind in values.bases(type(error)))}
+    if compiled.raises or kinds & _ALWAYS_RAISED:
+        return True
+    return not kinds & _NEVER_RAISED and '"suppress_errors": true' not in str(metrics.get("dynamo_config"))
+
+
 # -------------------------------------------------------------------- what a frame's function belongs to
 
 
@@ -224,8 +236,8 @@ def _function(value):
     """The name of a function that a wrapper of torch's calls; of a method the type's."""
     if type(value) is types.MethodType:
         return _told(value.__self__)
-    named = type(value) is types.FunctionType and "<locals>" not in value.__qualname__
-    return value.__qualname__[:LONGEST_OWNER] if named else ""
+    name = values.text(value.__qualname__) if type(value) is types.FunctionType else "<locals>"
+    return "" if "<locals>" in name else name[:LONGEST_OWNER]
 
 
 def _defined_in_torch(kind):
@@ -242,7 +254,7 @@ def _is_torch(file):
 
 
 def _is(frame, name, module):
-    return frame.f_code.co_name == name and frame.f_globals.get("__name__") == "torch._dynamo." + module
+    return frame.f_code.co_name == name and dict.get(frame.f_globals, "__name__") == "torch._dynamo." + module
 
 
 def read(frame, take, argument):

@@ -21,12 +21,15 @@ MOST = 8  # expressions of one record
 MOST_KEYS = 4096  # keys of a dict that are compared
 SHORT = 60  # characters of a string that are shown
 
-_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
-_KEYS = frozenset((bool, int, float, str, bytes, type(None)))
-_READABLE = (types.FunctionType, types.MethodType, types.CellType, types.CodeType)
-_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+# types by their ids: to look for a type in a set asks it for its hash, and its metaclass may be the job's
+_PLAIN = frozenset(map(id, (bool, int, float, complex, str, bytes, type(None))))
+_KEYS = frozenset(map(id, (bool, int, float, str, bytes, type(None))))
+_READABLE = frozenset(map(id, (types.FunctionType, types.MethodType, types.CellType, types.CodeType)))
+_SLOTS = frozenset(map(id, (types.GetSetDescriptorType, types.MemberDescriptorType)))
 bases = type.__dict__["__mro__"].__get__
 members = type.__dict__["__dict__"].__get__
+text = str.__str__
+"""A plain string of one whose class may be the job's: names of types and functions can be such."""
 _name = type.__dict__["__name__"].__get__
 _LENGTHS = (list, tuple, dict, set, frozenset, str, bytes, range, collections.deque)
 _NOTHING = object()
@@ -39,7 +42,12 @@ class Unreadable(Exception, metaclass=Mortal):
 
 def type_name(value):
     """The name of a value's type."""
-    return _name(type(value))
+    return name_of(type(value))
+
+
+def name_of(kind):
+    """The name of a type."""
+    return text(_name(kind))
 
 
 def is_a(value, kind):
@@ -52,14 +60,14 @@ def namespace(value):
     for owner in bases(type(value)):
         held = members(owner).get("__dict__")
         if held is not None:
-            found = held.__get__(value) if type(held) in _SLOTS else None
+            found = held.__get__(value) if id(type(held)) in _SLOTS else None
             return found if type(found) is dict else None
     return None
 
 
 def item(table, key):
     """What a dict holds under a key of a built-in type; `Unreadable` where there is none. No key of the job is asked."""
-    if dict.__len__(table) <= MOST_KEYS and type(key) in _KEYS:
+    if dict.__len__(table) <= MOST_KEYS and id(type(key)) in _KEYS:
         try:
             pairs = list(dict.items(table))
         except RuntimeError:  # another thread has put something in
@@ -209,7 +217,8 @@ class _Reader(metaclass=Mortal):
         torch, c = sys.modules.get("torch"), sys.modules.get("torch._C")
         parameter = getattr(sys.modules.get("torch.nn.parameter"), "Parameter", None)
         base, quiet = getattr(c, "TensorBase", None), getattr(c, "DisableTorchFunction", None)
-        if base is None or quiet is None or type(tensor) not in (torch.Tensor, parameter):
+        kind = type(tensor)
+        if base is None or quiet is None or not (kind is torch.Tensor or kind is parameter):
             return None
         with quiet():
             return getattr(base, node.func.attr)(tensor)
@@ -234,7 +243,7 @@ def _contains(node):
 def _constant(node):
     if type(node) is ast.UnaryOp and type(node.op) is ast.USub and type(node.operand) is ast.Constant:
         return -node.operand.value
-    if type(node) is ast.Constant and type(node.value) in _KEYS:
+    if type(node) is ast.Constant and id(type(node.value)) in _KEYS:
         return node.value
     raise Unreadable
 
@@ -268,9 +277,9 @@ def attribute(value, name):
     kind = type(of_class)
     if kind is types.MemberDescriptorType:
         return of_class.__get__(value)
-    if kind is types.GetSetDescriptorType and type(value) in _READABLE:
+    if kind is types.GetSetDescriptorType and id(type(value)) in _READABLE:
         return of_class.__get__(value)
-    if of_class is not _NOTHING and kind not in _PLAIN and kind is not types.FunctionType:
+    if of_class is not _NOTHING and id(kind) not in _PLAIN and kind is not types.FunctionType:
         raise Unreadable  # a property, or another thing that answers for the instance
     table = namespace(value)
     if table is not None:
@@ -283,7 +292,7 @@ def attribute(value, name):
                 return item(item(table, tables), name)
             except Unreadable:
                 continue
-    if kind in _PLAIN:
+    if id(kind) in _PLAIN:
         return of_class
     raise Unreadable
 
@@ -296,22 +305,22 @@ def module_type():
 def words(value):
     """A value in words: plain ones as Python writes them, the names of enum members, functions and classes; else the type's."""
     kind = type(value)
-    if kind in (str, bytes):
+    if kind is str or kind is bytes:
         return repr(value[:SHORT])
     if kind is int and value.bit_length() > 256:
         return "int of more than 256 bits"
-    if kind in _PLAIN:
+    if id(kind) in _PLAIN:
         return repr(value)
     if kind is types.FunctionType:
-        return f"function {value.__name__}"
+        return f"function {text(value.__name__)}"
     if kind is types.CodeType:
-        return f"code of {value.co_name}"
+        return f"code of {text(value.co_name)}"
     if kind is type or is_a(value, type):
-        return _name(value)
+        return name_of(value)
     if is_a(value, enum.Enum):
         name = (namespace(value) or {}).get("_name_")
-        return f"{_name(kind)}.{name}" if type(name) is str else _name(kind)
+        return f"{name_of(kind)}.{name}" if type(name) is str else name_of(kind)
     torch = sys.modules.get("torch")
-    if kind in (getattr(torch, "dtype", None), getattr(torch, "device", None)):
+    if kind is getattr(torch, "dtype", None) or kind is getattr(torch, "device", None):
         return repr(value)
-    return _name(kind)
+    return name_of(kind)
