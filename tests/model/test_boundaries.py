@@ -72,6 +72,43 @@ def test_where_the_break_was_lost_the_crossings_are_those_of_an_unknown_one() ->
     assert (boundary.kind, boundary.line, boundary.crossings) == ("unknown", 22, 1)
 
 
+def test_of_one_frame_given_up_the_words_are_those_that_say_so() -> None:
+    """Dynamo first tries to go on behind the callee's break, and says of the same compilation twice that it is broken."""
+    tried = item("0/0", code=1, offset=230, headline="Encountered graph break when attempting to trace CALL")
+    boundary = only(model_of(skipped("0/0", 0, tried, item("0/0", code=1, offset=230))))
+    assert (boundary.key, boundary.headline, boundary.breaks) == ("skip@1:230", HEADLINE, 2)
+
+
+def test_a_frame_given_up_where_another_goes_on_is_one_more_break_there() -> None:
+    """A stack of layers is given up because of a method that one of them calls; compiled by itself the method goes on."""
+    code = ev.CodeSeen(0, 7, "note", "Layer.note", "/w/model.py", 20)
+    start, end = compiled("1/0", 10, 15, function="note", line=20, code=7)
+    broken = item("1/0", code=7, offset=80)
+    model = model_of(
+        code, skipped("0/0", 0, item("0/0", code=7, offset=80)), [start, broken, added(1, "resume", "1/0", line=22), end]
+    )
+    boundary = only(model)
+    assert (boundary.frame, boundary.skipped_frame, boundary.breaks) == ("0:1", False, 2)
+    model.apply(skipped("2/0", 20, item("2/0", code=7, offset=80)))
+    assert only(model).breaks == 3
+
+
+def test_a_break_with_nothing_behind_it_is_crossed_at_each_call_of_its_graph() -> None:
+    start, end = compiled("0/0", 0, 5)
+    model = model_of([start, item("0/0"), added(1, "forward", "0/0"), end])
+    assert only(model).crossings is None  # never called
+    model.apply([samples((1, 6, 7), (1, 8, 9))])
+    raised = ev.Samples(10_000, ((1, 0, 1, 10_000, 11_000),))
+    model.apply([raised])
+    assert only(model).crossings == 2 and only(model).host.summary.n == 0
+
+
+def test_without_a_graph_nothing_counts_a_break_with_nothing_behind_it() -> None:
+    start, end = compiled("0/0", 0, 5)
+    model = model_of([start, item("0/0"), end])
+    assert only(model).crossings is None
+
+
 def helper(at: int) -> list[ev.Event]:
     """A helper that is compiled on its own, breaks at its own instruction and goes on with a resume function."""
     start, end = compiled("1/0", at, at + 5, function="helper", code=2)
@@ -230,3 +267,10 @@ def test_waits_for_the_device_are_totals_of_each_resume_function() -> None:
         [ev.SyncLooked(1, 0, 3, 1), ev.SyncLooked(1, 1, 2, 2), ev.SyncLooked(2, 0, 5, 9), ev.SyncLooked(2, 77, 5, 5)],
     )
     assert (only(model).sync_looked, only(model).sync_waited) == (7, 7)
+
+
+@pytest.mark.parametrize("raised", [True, False])
+def test_a_failure_that_goes_to_the_job_leaves_no_frame_to_eager(raised: bool) -> None:
+    """fullgraph=True: the same failure that otherwise makes Dynamo skip the frame is an error of the job's."""
+    model = model_of(skipped("0/0", 0, item("0/0", code=1, offset=230), raised=raised))
+    assert model.frames["0:0"].skipped is not raised

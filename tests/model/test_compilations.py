@@ -246,3 +246,12 @@ def test_a_refusal_before_the_attach_is_known() -> None:
     (frame,) = model.frames.values()
     assert (frame.refused_compile_id, frame.entries, frame.code, frame.skipped) == ("0/1", ["0/0"], 1, False)
     assert [c.why for c in model.compilations] == ["first", "refused"] and model.recompiles[0].compilation.before_attach
+
+
+def test_the_limit_of_a_frame_that_is_refused_earlier_is_its_own() -> None:
+    """`torch.compile(recompile_limit=2)`, or the accumulated limit: the setting's number is not the one in force."""
+    first, second = compiled("0/0", 0, 5), compiled("0/1", 10, 15)
+    refused = compiled("0/2", 20, 25, refused=True, limit="recompile_limit")
+    model = model_of([*first, *second, *refused], target(limit=8))
+    frame = model.frames["0:0"]
+    assert (frame.limit, frame.refused_compile_id, frame.entries) == (2, "0/2", ["0/0", "0/1"])

@@ -8,6 +8,7 @@ from tests.model.script import US, added, broke, compiled, model_of, samples, ta
 from tuimon import events as ev
 from tuimon.model import Model
 from tuimon.model.findings import Finding, findings
+from tuimon.model.findings.recompiles import _behind_a_limit
 from tuimon.model.parts import Frame
 
 SIZE = "tensor 'x' size mismatch at index 0. expected {}, actual {}"
@@ -162,8 +163,11 @@ def test_a_frame_that_is_skipped_whole() -> None:
 def test_a_skipped_frame_that_was_asked_for_accepted_or_is_a_librarys_is_none() -> None:
     model, frame = with_skipped_frame()
     (boundary,) = (one for one in model.boundaries.values() if one.skipped_frame)
-    boundary.requested = True
+    boundary.requested, boundary.kind = True, "Call to `torch._dynamo.skip_frame()`"
     assert kinds(model) == []
+    # who asks for a break in a loop has asked for the break alone, and nobody tells him that the frame is lost
+    boundary.kind = "Call to `torch._dynamo.graph_break()`"
+    assert kinds(model) == ["skipped frame"]
     boundary.requested, boundary.accepted = False, ""
     assert kinds(model) == []
     boundary.accepted = None
@@ -171,6 +175,15 @@ def test_a_skipped_frame_that_was_asked_for_accepted_or_is_a_librarys_is_none() 
     assert kinds(model) == []
     frame.owners.append("Sequential(Linear, Tanh)")
     assert kinds(model) == ["skipped frame"]
+
+
+def test_a_frame_that_was_compiled_before_it_was_given_up() -> None:
+    model, frame = with_skipped_frame()
+    frame.entries.append("1/0")
+    frame.compiled_calls, frame.eager_calls = 5, 16
+    assert only(model).title.startswith("16 of 21 calls of forward ran in eager, since Dynamo gave it up: ")
+    frame.eager_calls = 0
+    assert kinds(model) == []
 
 
 def test_nothing_compiled() -> None:
@@ -183,6 +196,16 @@ def test_nothing_compiled() -> None:
     found = only(model)
     assert found.kind == "compiled nothing" and "Observed exception at model.py:7" in found.title
     assert found.calls == 30 and any("30 calls in eager" in line for line in found.evidence)
+
+
+def test_nothing_compiled_in_a_job_without_steps() -> None:
+    events = [*compiled("0/0", 600, 700, failed="Unsupported: ..")]
+    events.insert(1, broke("0/0", 7))
+    model = model_of(events)
+    skipped(model.frames["0:0"], model)
+    assert "compiled nothing" not in kinds(model)
+    model.apply([ev.Line(model.now_ns + 11 * 10**9, "goes on", "job")])
+    assert kinds(model) == ["compiled nothing"]  # no optimizer tells of steps, but it has had its time
 
 
 def test_nothing_compiled_in_a_job_that_ended() -> None:
@@ -298,3 +321,25 @@ def test_recompiles_before_the_attach_are_said_to_be() -> None:
     assert [finding.title for finding in findings(model)] == [
         "f was compiled again 3 times before the attach: x.size(0) is 4, was 3"
     ]
+
+
+def test_recompiles_that_say_the_same_share_a_line() -> None:
+    gone = "Cache line invalidated because L['___stack0'] got deallocated"
+    finding = only(job(*(recompiled(entry, 3000 + 100 * entry, gone) for entry in range(1, 5))))
+    assert [line for line in finding.evidence if line.startswith("[0/1], [0/2], [0/3], [0/4]")]
+    assert "a line of its own" in finding.next_step and "wait" in finding.title
+
+
+def test_a_full_frame_is_told_what_comes_next() -> None:
+    model = job(*(recompiled(entry, 3000 + 100 * entry) for entry in range(1, 8)))
+    frame = next(iter(model.frames.values()))
+    frame.limit = 8
+    assert "8 of 8 entries in use, the next recompile is refused" in only(model).title
+
+
+def test_what_follows_a_break_in_a_frame_past_its_limit_is_not_near_its_own() -> None:
+    model = at_limit()
+    refused = next(frame for frame in model.frames.values() if frame.refused_compile_id is not None)
+    rest = Frame("5:0", 5, 0, f"torch_dynamo_resume_in_{refused.function}_at_9", refused.file, 9)
+    assert _behind_a_limit(model, rest) and not _behind_a_limit(model, refused)
+    assert not _behind_a_limit(model, Frame("6:0", 6, 0, "torch_dynamo_resume_in_other_at_9", refused.file, 9))

@@ -193,3 +193,39 @@ def test_writing_a_tensor_out_reads_it() -> None:
     told = "Dynamo does not know how to trace builtin operator `print` with argument types [{}] (has_kwargs False)"
     assert reads_host("Failed to trace builtin operator", told.format("'Tensor'")) is True
     assert reads_host("Failed to trace builtin operator", told.format("'str'")) is False
+
+
+def test_advice_is_right_for_what_it_is_given_for() -> None:
+    # a lambda made anew by the same code fits: Dynamo compares the code, not the object
+    code = reading("0/0: ___check_obj_id(f.__code__, 139873166142688), type=<class 'code'>")
+    assert "made in each call" not in code.why and "defined anew by the same code fits" in code.why
+    partial = reading("0/0: ___check_obj_id(f, 139873166142688), type=<class 'functools.partial'>")
+    assert "new object each time" in partial.why
+    # the members of an enum exist once: nobody can "create it once"
+    member = "0/0: ___check_obj_id(m, 139872577533840), type=<class '__main__.E'>"
+    one = reading(member, {"m": "E.B"})
+    assert one.sentence == "m is E.B, was another E" and one.expected and not one.advice
+    many = reading(member, {"m": "E.D"}, history=[member, member, member])
+    assert not many.expected and "many values" in many.advice
+    # a loop over range(k) is unrolled: dynamic=True does not help there
+    loop = reading("k == 4", history=["k == 3"])
+    assert "the code needs the number itself" in loop.why and "few values" in loop.advice
+    # only an argument can be passed as something else
+    assert reading("o.k == 1").advice.endswith("make o.k a tensor: torch.tensor(..)")
+    assert reading("G['G1'] == 1.5").advice.endswith("make G1 a tensor: torch.tensor(..)")
+    assert reading("m == 1.5").advice.endswith("pass m as a tensor: torch.tensor(..)")
+    assert "tensor" not in reading("r.stop == 3").advice
+    # a gradient that is wanted is not to be detached
+    assert reading("tensor 'x' requires_grad mismatch. expected requires_grad=0").advice.startswith("where no gradient")
+    assert reading("___check_type_id(s._modules['d'], 1), type=<class 'a.B'>").advice == "keep s.d of one class"
+
+
+def test_values_that_a_branch_of_the_code_leaves_out() -> None:
+    left_out = reading("0/0: n != 0  # if n == 0: return x")
+    assert left_out.sentence == "n is 0, the graph is for other values" and left_out.expected and left_out.kind == "value"
+    between = reading("0/0: 2 <= k <= 5  # if k > 5", {"k": "9"})
+    assert between.sentence == "k is 9, the graph is for 2 <= k <= 5" and between.expected
+    assert reading("L['k'] < 7").sentence == "k < 7 no longer holds"
+    assert not reading("k < 7", history=["k < 7"]).expected
+    wrapper = reading("CodeGuardAccessor: Not a function on fn.__code__", owner="Linear")
+    assert wrapper.kind == "type" and wrapper.sentence == "Linear is no plain function, was one"

@@ -174,6 +174,8 @@ class CompileFinished(Event):
     """Of a refused one: which limit ("recompile_limit", "accumulated_recompile_limit")."""
     empty: bool = False
     """Dynamo found nothing in the frame to compile: it made no cache entry, and the frame runs as it is."""
+    raised: bool | None = None
+    """Of a failed one: whether the failure went to the job as an exception. None: not told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,12 @@ class BreakingFold:
         self._whys: dict[Entry, str] = {}
         self._own: dict[tuple[int, int], Boundary] = {}
         """Instruction -> the boundary of the frame whose own code it is, where that goes on with a resume function."""
-        self._counted: dict[tuple[Entry, str], None] = {}
+        self._counted: dict[tuple[Entry, str, str], None] = {}
+        self._worded: dict[str, Entry] = {}
+        """Boundary key -> the compilation whose words it has."""
+        self._tails: dict[Entry, Boundary] = {}
+        """Boundaries of entries that go on with no function: what broke was the last thing in their frames."""
+        self._goes_on: dict[Entry, None] = {}
         self._past = 0
         self._break_lines: dict[Entry, int] = {}
         self._exactly: dict[str, Place] = {}
@@ -64,6 +69,10 @@ class BreakingFold:
     def of(self, entry: Entry) -> Boundary | None:
         """The boundary that this compilation's graph break left."""
         return self._of.get(entry)
+
+    def tail(self, entry: Entry) -> Boundary | None:
+        """The boundary that each call of this entry's graph ends in, where nothing of the frame is left behind the break."""
+        return self._tails.get(entry)
 
     def adopt(self, entry: Entry, key: FrameKey | None, instrument: ev.InstrumentAdded) -> Boundary:
         """The boundary for a resume function whose graph break was not seen (it is from before the attach)."""
@@ -112,11 +121,15 @@ class BreakingFold:
                 boundary.function = plain_function(frame.function)
         return self._whys.pop(entry, "")
 
-    def done(self, entry: Entry, frame: Frame | None) -> None:
+    def done(self, entry: Entry, frame: Frame | None, with_graph: bool = False) -> None:
         """The compilation went well: its frame's own instruction is an ordinary boundary, and none of a skipped frame."""
         events = self._broken.pop(entry, [])
         boundary = self._of.get(entry)
-        if frame is None or boundary is None or boundary.crossings is None:
+        if frame is None or boundary is None:
+            return
+        if entry not in self._goes_on and with_graph:
+            keep(self._tails, entry, boundary)
+        elif boundary.crossings is None:
             return
         for event in events:
             if event.code is None or event.offset is None or event.code != frame.code:
@@ -124,7 +137,8 @@ class BreakingFold:
             keep(self._own, (event.code, event.offset), boundary)
             skipped = self._model.boundaries.pop(_skip_key(event.code, event.offset), None)
             if skipped is not None:  # what was counted before is the same instruction, run in eager
-                boundary.crossings += skipped.crossings or 0
+                boundary.crossings = (boundary.crossings or 0) + (skipped.crossings or 0)
+                boundary.breaks += skipped.breaks
                 self._model.changed("boundaries")
 
     def _skip(self, event: ev.GraphBroke, entry: Entry, key: FrameKey | None) -> None:
@@ -132,8 +146,10 @@ class BreakingFold:
         keep(self._whys, entry, f"{event.kind} ({event.also})" if event.also else event.kind)
         self._withdraw(event, entry, key)
         if event.code is not None and event.offset is not None:
-            if (event.code, event.offset) in self._own:
-                return  # evidence of the frame; the crossings are those of the frame whose code it is
+            own = self._own.get((event.code, event.offset))
+            if own is not None:  # evidence of the frame; the crossings are those of the frame whose code it is
+                self._count(own, event, entry)
+                return
             name = _skip_key(event.code, event.offset)
         elif event.before_attach:
             name = f"skip@{event.file}:{event.line}"
@@ -156,7 +172,7 @@ class BreakingFold:
         """Take back what was made of a break as an ordinary one."""
         self._of.pop(entry, None)
         boundary = self._named.get(_key(key, event.file, event.line, event.offset))
-        if boundary is None or self._counted.pop((entry, boundary.key), 0) == 0:
+        if boundary is None or self._counted.pop((entry, boundary.key, event.headline), 0) == 0:
             return
         boundary.breaks -= 1
         if boundary.breaks == 0 and not boundary.crossings:
@@ -186,18 +202,21 @@ class BreakingFold:
             self._model.boundaries[name] = boundary
         return boundary
 
-    def _fill(self, boundary: Boundary, event: ev.GraphBroke, entry: Entry) -> None:
-        counted = (entry, boundary.key)
+    def _count(self, boundary: Boundary, event: ev.GraphBroke, entry: Entry) -> None:
+        """One more decision to break there. Dynamo says the same of one compilation twice where it first tries to go on."""
+        counted = (entry, boundary.key, event.headline)
         if counted not in self._counted:
             keep(self._counted, counted, None)
             boundary.breaks += 1
+            self._model.changed("boundaries")
+
+    def _fill(self, boundary: Boundary, event: ev.GraphBroke, entry: Entry) -> None:
+        self._count(boundary, event, entry)
         frame = self._model.frames.get(boundary.frame) if boundary.frame else None
         told = (event.function, boundary.function, frame.function if frame is not None else "")
         boundary.function = next((name for name in told if name not in NAMELESS), "")
         boundary.before_attach = boundary.before_attach or event.before_attach
-        if not (
-            boundary.skipped_frame and boundary.reason not in ("", UNKNOWN)
-        ):  # of several frames that are given up here, the first one's words
+        if self._takes_words(boundary, entry):
             boundary.reason, boundary.kind, boundary.gb_id = event.reason, event.kind, event.gb_id
             boundary.headline, boundary.also = event.headline, event.also
             boundary.explanation, boundary.hints = event.explanation, event.hints
@@ -208,6 +227,14 @@ class BreakingFold:
             boundary.user_file, boundary.user_line = user_line(event.stack, event.file, event.line)
         self._accepted.look(boundary)
         self._model.changed("boundaries")
+
+    def _takes_words(self, boundary: Boundary, entry: Entry) -> bool:
+        """Whether to take the words of this break. Of several frames that are given up at one instruction, those of the first
+        one's last break, which says that it is given up."""
+        if boundary.skipped_frame and boundary.reason not in ("", UNKNOWN):
+            return self._worded.get(boundary.key) == entry
+        keep(self._worded, boundary.key, entry)
+        return True
 
     # ------------------------------------------------------------------------------------------ from before the attach
 
@@ -248,6 +275,7 @@ class BreakingFold:
         """Something that counts crossings was put in."""
         if event.role == "resume" and event.compile_id is not None:
             keep(self._resumes, event.instrument, (generation, event.compile_id))
+            keep(self._goes_on, (generation, event.compile_id), None)
         elif event.role == "crossing" and event.code is not None and event.offset is not None:
             self._crossing(event, (generation, event.compile_id or ""), key)
 

@@ -49,6 +49,8 @@ class _Instrument:
     boundary: Boundary | None = None
     changed_guard: bool = False
     leads_to_boundary: bool = False
+    tail: Boundary | None = None
+    """For a region: the boundary that each of its calls ends in, where no function goes on behind that."""
     is_optimizer: bool = False
     """A region that is the step of an optimizer which the job compiled."""
     frame: Frame | None = None
@@ -222,6 +224,7 @@ class CallFold:
         began = begin_ns
         if first:
             if instrument.entry is not None and region.direction == "forward":
+                instrument.tail = self._model.tail_of(*instrument.entry)
                 compile_began = self._model.compile_began(*instrument.entry, region.direction)
                 began = begin_ns if compile_began is None else min(compile_began, begin_ns)
             region.initial.add(max(0, end_ns - began))
@@ -239,6 +242,10 @@ class CallFold:
         frame = self._model.frames.get(region.frame) if region.frame else None
         if frame is not None:
             frame.compiled_calls += 1
+        if instrument.tail is not None and not flags & RAISED:  # when the stretch ends is nobody's to say
+            instrument.tail.crossings = (instrument.tail.crossings or 0) + 1
+            self._steps.share(instrument.tail.share, None)
+            self._model.changed("boundaries")
         if instrument.leads_to_boundary:
             under_way = thread.open_at.setdefault(instrument.entry, [])
             under_way.append((end_ns, thread.told_ns))

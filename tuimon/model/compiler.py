@@ -85,6 +85,10 @@ class CompilerFold:
         """The boundary that this compilation's graph break left."""
         return self._breaks.of((generation, compile_id))
 
+    def tail_of(self, generation: int, compile_id: str) -> Boundary | None:
+        """The boundary that each call of this compilation's graph ends in, where its frame has nothing left behind it."""
+        return self._breaks.tail((generation, compile_id))
+
     def adopt_boundary(self, generation: int, compile_id: str, instrument: ev.InstrumentAdded) -> Boundary:
         """The boundary for a resume function whose graph break was not seen (it is from before the attach)."""
         return self._breaks.adopt((generation, compile_id), frame_key(generation, compile_id), instrument)
@@ -264,9 +268,14 @@ class CompilerFold:
         entry = (compilation.generation, compilation.compile_id)
         if event.refused:
             frame.refused_compile_id, frame.refused_limit = compilation.compile_id, event.limit
+            if frame.entries and not event.before_attach and (frame.limit is None or len(frame.entries) < frame.limit):
+                frame.limit, frame.own_limit = len(frame.entries), True
         elif event.failed is not None:
             suppressed = any(name == "suppress_errors" for name, _ in self._model.target.options)
-            if event.failed.startswith(RAISED) and not suppressed:
+            raised = event.raised
+            if raised is None:
+                raised = event.failed.startswith(RAISED) and not suppressed
+            if raised:
                 self._breaks.done(entry, None)
                 return
             frame.skipped = True
@@ -276,7 +285,7 @@ class CompilerFold:
             self._breaks.done(entry, None)
         else:
             frame.skipped = False
-            self._breaks.done(entry, frame)
+            self._breaks.done(entry, frame, entry in self._with_graph)
             self._frames.enter(frame, compilation.compile_id)
             no_graph = not event.ops and (event.ops is not None or event.guard_count is not None)
             if no_graph and entry not in self._with_graph and compilation.compile_id not in frame.without_graph:

@@ -75,7 +75,10 @@ def display_name(function: str, qualname: str, file: str, owners: Sequence[str])
     """
     if not owners:
         owner, _, last = qualname.rpartition(".")
-        return qualname if owner and last == function and "<" not in qualname and not is_wrapper(file) else None
+        if not owner or last != function or "<" in qualname or is_wrapper(file):
+            return None
+        match = _RESUME.match(function)
+        return f"{owner}.{match['function']} from line {match['line']} on" if match else qualname
     names = [_with_owner(function, file, owner) for owner in owners[:MOST_OWNERS]]
     more = len(owners) - len(names)
     return " | ".join(names) + (f" | {more} more" if more > 0 else "")

@@ -136,6 +136,10 @@ class Model:
         """The boundary that a compilation's graph break left; for the folds."""
         return self._compiler.boundary_of(generation, compile_id)
 
+    def tail_of(self, generation: int, compile_id: str) -> Boundary | None:
+        """The boundary that each call of a compilation's graph ends in, where nothing goes on behind it; for the folds."""
+        return self._compiler.tail_of(generation, compile_id)
+
     def adopt_boundary(self, generation: int, compile_id: str, instrument: ev.InstrumentAdded) -> Boundary:
         """The boundary of a resume function whose graph break was not seen; for the folds."""
         return self._compiler.adopt_boundary(generation, compile_id, instrument)
@@ -172,7 +176,8 @@ class Model:
         target.recompile_limit = event.recompile_limit
         if event.recompile_limit is not None:
             for frame in self.frames.values():
-                frame.limit = event.recompile_limit
+                if not frame.own_limit:
+                    frame.limit = event.recompile_limit
         target.options = event.options
         self.changed("target")
 

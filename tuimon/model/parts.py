@@ -56,6 +56,8 @@ class Frame:
     """Compile ids of its cache entries, oldest first."""
     limit: int | None = None
     refused_compile_id: str | None = None
+    own_limit: bool = False
+    """`limit` is not the setting's: a compilation was refused with fewer entries than that (recompile_limit= of the call)."""
     refused_limit: str = ""
     """Which limit refused it ("recompile_limit", ..)."""
     compiled_calls: int = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tuimon.model.model import Model
     from tuimon.model.parts import Recompile
 
-__all__ = ["Reading", "reading", "reading_of", "readings"]
+__all__ = ["Reading", "guard_of", "reading", "reading_of", "readings"]
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 REMEMBERED = 16
@@ -63,6 +63,11 @@ def readings(model: Model) -> list[Reading]:
         if not recompile.compilation.refused:
             past.append(recompile.reason)
     return found
+
+
+def guard_of(text: str) -> str:
+    """The guard alone, in one line: without the entry's id, the source line that Dynamo quotes, its hint and the stack."""
+    return _given(text[:LONGEST_TEXT], NOTHING, "", ()).guard
 
 
 def _place(model: Model, recompile: Recompile) -> int:

@@ -114,7 +114,8 @@ class HostSource:
         host_cpu = float(psutil.cpu_percent(None))
         memory = psutil.virtual_memory()
         io = _may_be_denied(process.io_counters) if hasattr(process, "io_counters") else None
-        rss = _may_be_denied(lambda: int(process.memory_info().rss))
+        # none at all: it is ending, and has given its memory back before its status says so
+        rss = _may_be_denied(lambda: int(process.memory_info().rss)) or None
         threads = _may_be_denied(lambda: int(process.num_threads()))
         waited = self._run_queue.seconds()
         faults = self._major_faults()

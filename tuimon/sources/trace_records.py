@@ -59,7 +59,18 @@ def record_events(
     if "artifact" in record:
         return _artifact(t_ns, thread, record, payload, compile_id, seen)
     if "compilation_metrics" in record:
-        return [finished(t_ns, thread, record["compilation_metrics"], "forward", compile_id=compile_id, code=seen.get("code"))]
+        raised = seen.get("raised")
+        return [
+            finished(
+                t_ns,
+                thread,
+                record["compilation_metrics"],
+                "forward",
+                compile_id=compile_id,
+                code=seen.get("code"),
+                raised=raised if isinstance(raised, bool) else None,
+            )
+        ]
     if "bwd_compilation_metrics" in record:
         return [finished(t_ns, thread, record["bwd_compilation_metrics"], "backward", compile_id=compile_id)]
     return []
@@ -84,6 +95,7 @@ def finished(
     before_attach: bool = False,
     compile_id: str | None = None,
     code: int | None = None,
+    raised: bool | None = None,
 ) -> ev.CompileFinished:
     """torch's compilation metrics as an event. `began_ns` is given where `t_ns` is not the end of the compilation,
     `compile_id` for metrics that do not bear it (those of an older torch)."""
@@ -126,6 +138,7 @@ def finished(
         gc_s=_seconds(metrics.get("gc_time_us")),
         autotune_s=_seconds(metrics.get("compile_time_autotune_time_us")),
         limit=_limit(reason) if refused else "",
+        raised=None if failed is None else raised,
         # of a frame that it compiles Dynamo counts guards and operations, and be it none
         empty=failed is None and metrics.get("cache_size") is not None and guards is None and ops is None,
     )

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ENOUGH_STEPS = 2
 """After so many steps without a region, nothing is going to be compiled."""
+QUIET_S = 10.0
+"""So long after the last compilation nothing more is expected of a job whose steps are not seen."""
 MOST_EVIDENCE = 6
 
 
@@ -43,15 +45,22 @@ def _broken(model: Model) -> dict[str, list[Boundary]]:
     return found
 
 
+def _wanted(boundary: Boundary) -> bool:
+    """Whether somebody wants the frame to run in eager: who asks for a break in a loop has asked for the break alone."""
+    return boundary.accepted is not None or (boundary.requested and "skip_frame" in boundary.kind)
+
+
 def _counts(model: Model, frame: Frame, broken: list[Boundary]) -> bool:
     """Whether it is a silent one: skipped, called, and nobody asked for it or accepted it."""
-    if not frame.skipped or frame.entries or frame.refused_compile_id is not None:
+    if not frame.skipped or frame.refused_compile_id is not None:
         return False
+    if frame.entries and not eager_calls(model, frame)[0]:
+        return False  # its entries serve, as far as is known
     if eager_calls(model, frame)[0] == 0 and frame.before_attach:
         return False  # it was skipped once, and has not been called since
     if is_library(frame.file) and not frame.owners and not frame.user_file:
         return False  # a library's own affair: what the user compiles below it is looked at by itself
-    return not (broken and all(one.requested or one.accepted is not None for one in broken))
+    return not (broken and all(_wanted(one) for one in broken))
 
 
 def _skipped(model: Model, frame: Frame, broken: list[Boundary]) -> Finding:
@@ -61,9 +70,14 @@ def _skipped(model: Model, frame: Frame, broken: list[Boundary]) -> Finding:
     at = f" at {place(first.user_file or first.file, first.user_line or first.line)}" if first else ""
     calls, why_not = eager_calls(model, frame)
     ran = "every call" if calls is None else ("its one call" if calls == 1 else f"all {calls:,} calls")
+    title = f"{name} runs in eager whole, {ran}: {why}{at}"
+    if frame.entries:  # it was compiled for some calls before it was given up
+        compiled, _ = compiled_calls(frame)
+        of = "" if compiled is None or calls is None else f" of {compiled + calls:,}"
+        title = f"{calls:,}{of} calls of {name} ran in eager, since Dynamo gave it up: {why}{at}"
     return Finding(
         kind="skipped frame",
-        title=f"{name} runs in eager whole, {ran}: {why}{at}",
+        title=title,
         where=_place_of(first) if first else where(frame),
         cost_s=None,
         evidence=tuple(_skip_evidence(frame, broken, calls, why_not)),
@@ -81,7 +95,8 @@ def _skip_evidence(frame: Frame, broken: list[Boundary], calls: int | None, why_
     if calls is None:
         evidence.append(f"calls are not counted: {why_not}")
     else:
-        evidence.append(f"{many(calls, 'call')}{' since the attach' if frame.before_attach else ''}, all in eager")
+        which = "in eager, once it was given up" if frame.entries else "all in eager"
+        evidence.append(f"{many(calls, 'call')}{' since the attach' if frame.before_attach else ''}, {which}")
     for boundary in broken[: MOST_EVIDENCE - 2]:
         crossed = "crossings not counted" if boundary.crossings is None else many(boundary.crossings, "crossing")
         also = f", then {boundary.also}" if boundary.also else ""
@@ -108,13 +123,13 @@ def _compiled_nothing(model: Model) -> Finding | None:
     steps, target = model.steps, model.target
     if model.regions or model.running or "regions" in model.coverage.not_available:
         return None
-    if steps.n < ENOUGH_STEPS and target.ended is None:
+    if steps.n < ENOUGH_STEPS and target.ended is None and not _has_run(model):
         return None
     looked = [frame for frame in model.frames.values() if frame.skipped or frame.without_graph or frame.refused_compile_id]
     with_graph = any(set(frame.entries) - set(frame.without_graph) for frame in model.frames.values())
     if with_graph or not (looked or model.boundaries):
         return None
-    broken = [boundary for boundary in model.boundaries.values() if not boundary.requested]
+    broken = [one for one in model.boundaries.values() if not (_wanted(one) if one.skipped_frame else one.requested)]
     if model.boundaries and not broken:
         return None
     evidence = [
@@ -141,13 +156,21 @@ def _compiled_nothing(model: Model) -> Finding | None:
     )
 
 
+def _has_run(model: Model) -> bool:
+    """Whether a job without steps has had its time to compile: nothing did for a while."""
+    last = max((one.ended_ns for one in model.compilations), default=None)
+    return last is not None and model.now_ns - last > QUIET_S * 1e9
+
+
 def _frame_evidence(model: Model, frame: Frame) -> list[str]:
     name = f"{shown(frame.name)} at {frame.file}:{frame.line}"
     if frame.skipped:
         calls, _ = eager_calls(model, frame)
         return [f"{name}: skipped, {'calls not counted' if calls is None else many(calls, 'call')} in eager"]
     if frame.without_graph:
-        return [f"{name}: {len(frame.without_graph)} of its {len(frame.entries)} entries hold no graph"]
+        empty, entries = len(frame.without_graph), len(frame.entries)
+        which = f"{empty} of its {entries} entries hold" if empty < entries else f"none of its {entries} entries holds"
+        return [f"{name}: {'its one entry holds' if entries == 1 else which} {'a' if empty == entries > 1 else 'no'} graph"]
     return []
 
 

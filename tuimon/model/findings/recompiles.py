@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tuimon.model.findings.finding import Finding, many, seconds, shown
+from tuimon.model.identity import plain_function
 from tuimon.model.parts import Frame, Recompile
 from tuimon.model.reading import Reading, readings
 
@@ -57,14 +59,29 @@ def _near_limit(model: Model, frame: Frame | None, told: list[Told]) -> Finding 
         return None
     if not _recent(model, told[-1][0]):
         return None
+    if _behind_a_limit(model, frame):
+        return None
     last = told[-1][1]
+    in_use = f"{shown(frame.name)} has {len(frame.entries)} of {frame.limit} entries in use"
+    goes_on = "the next recompile is refused" if len(frame.entries) >= frame.limit else "still grows"
     return Finding(
         kind="near limit",
-        title=f"{shown(frame.name)} has {len(frame.entries)} of {frame.limit} entries in use and still grows: {last.sentence}",
+        title=f"{in_use} and {goes_on}: {last.sentence}"
+        if goes_on == "still grows"
+        else f"{in_use}, {goes_on}: {last.sentence}",
         where=f"{frame.file}:{frame.line}",
         cost_s=_cost(told),
         evidence=_evidence(model, told),
         next_step=last.advice or "past the limit, calls that no entry fits run in eager: keep what changes the same",
+    )
+
+
+def _behind_a_limit(model: Model, frame: Frame) -> bool:
+    """Whether it goes on with a frame that is past its own limit: what runs there in eager never comes to it."""
+    plain = plain_function(frame.function)
+    return plain != frame.function and any(
+        other.refused_compile_id is not None and (other.function, other.file) == (plain, frame.file)
+        for other in model.frames.values()
     )
 
 
@@ -119,14 +136,20 @@ def _costly(model: Model, told: list[Told]) -> bool:
     return cost >= COSTLY_SHARE * model.steps.durations.total_ns / 1e9
 
 
+def _told(ones: list[Told]) -> str:
+    """`[0/1] in step 4, 12.3 ms: len(seen) is 2, was 1`; those that say the same in one line, with their cost together."""
+    compilations = [recompile.compilation for recompile, _ in ones]
+    ids = ", ".join(f"[{compilation.compile_id}]" for compilation in compilations)
+    cost = f", {seconds(total)}" if (total := _cost(ones)) is not None else ""
+    steps = list(dict.fromkeys(str(compilation.step) for compilation in compilations if compilation.step is not None))
+    step = f" in step{'s' if len(steps) > 1 else ''} {', '.join(steps)}" if steps else ""
+    thread = compilations[0].thread
+    on = f" on thread {thread}" if thread not in ("", "main", "MainThread") else ""
+    return f"{ids}{step}{cost}{on}: {ones[0][1].sentence}"
+
+
 def _evidence(model: Model, told: list[Told]) -> tuple[str, ...]:
-    out = []
-    for recompile, reading in told[-4:]:
-        compilation = recompile.compilation
-        cost = f", {seconds(compilation.total_s)}" if compilation.total_s is not None else ""
-        step = f" in step {compilation.step}" if compilation.step is not None else ""
-        thread = f" on thread {compilation.thread}" if compilation.thread not in ("", "main", "MainThread") else ""
-        out.append(f"[{compilation.compile_id}]{step}{cost}{thread}: {reading.sentence}")
+    out = [_told(list(ones)) for _, ones in groupby(told[-4:], key=lambda one: (one[1].sentence, one[0].compilation.thread))]
     if len(told) > 4:
         out.insert(0, f"{many(len(told) - 4, 'recompile')} before these")
     why = told[-1][1].why

@@ -13,6 +13,8 @@ LONGEST_LINE = 1_000
 LONGEST_GUARD = 500
 """Characters of a text, of its first line, and of an expression in that, that are looked at."""
 LONGEST_VALUE = 60
+FEW = 3
+"""So many values of a string, a bool or an enum are what a mode switch has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from tuimon.model.readings.common import READ_AT_BREAK, Given, Reading, changed, short
+from tuimon.model.readings.common import FEW, READ_AT_BREAK, Given, Reading, changed, short
 
 _TYPE_ID = re.compile(r"^___check_type_id\((?P<name>.+), \d+\)(?:, type=<class '(?P<was>[^']+)'>)?")
 _OBJECT_ID = re.compile(r"^___check_obj_id\((?P<name>.+), \d+\)(?:, type=<class '(?P<was>[^']+)'>)?")
@@ -13,6 +13,7 @@ _STATE = re.compile(r"^GLOBAL_STATE changed: (?P<what>.*)$|^___check_global_stat
 _DUPLICATES = re.compile(r"^Duplicate tensors? found:? ?(?:where not expected!)? ?(?P<names>.*)$")
 _GONE = re.compile(r"(?:because |^)(?P<name>(?:(?!because ).)*?)\s*got deallocated")
 _BACKEND = re.compile(r"Cached backend: (?P<before>.+?)(?: \(id=\w+\))?\. New backend: (?P<now>.+?)(?: \(id=\w+\))?(?:\.|$)")
+_NO_CODE = re.compile(r"^CodeGuardAccessor: Not a function on (?P<name>.+?)\.__code__$")
 _NAN = re.compile(r"__(?:math|numpy)_isnan\((?P<name>.+?)\)")
 _HINT_TYPE = re.compile(r"^type (?P<was>\w+)")
 _CODE = ("code", "function", "builtin_function_or_method", "method", "functools.partial")
@@ -78,7 +79,7 @@ def _type(given: Given, found: re.Match[str]) -> Reading:
         f"{name} is a {now}, was a {before}"
         if now and before
         else f"{name} is of another class{f' than {before}' if before else ''}",
-        f"pass {name} as the same class in every call",
+        f"keep {name} of one class" if re.search(r"[.\[]", name) else f"pass {name} as the same class in every call",
         "one compiled wrapper serves several classes, and each takes an entry of the limit"
         if earlier
         else "each class is a graph of its own",
@@ -97,17 +98,65 @@ def _object(given: Given, found: re.Match[str]) -> Reading:
             "a function",
             "another function",
             f"{name} is another function than before",
-            "define the function once, outside what is called again and again, and pass the same one",
-            "a lambda, closure or functools.partial that is made in each call is a new object each time",
+            *_of_function(given, found["name"].endswith(".__code__") or was == "code"),
         )
+    if now is not None and sort and now.startswith(f"{sort}."):
+        return _member(given, name, sort, now)
     return Reading(
         "identity",
         name,
         sort or None,
         now,
         f"{name} is another {sort or 'object'} than before" + (f": {now}" if now else ""),
-        "create it once and pass the same object",
-        "Dynamo guards on the object itself: an enum member, a module or a config that is made anew does not fit",
+        "pass the same object in every call: create it once. Of an enum, each member has a graph of its own",
+        "Dynamo guards on the object itself: one that is made anew for each call does not fit",
+    )
+
+
+def _of_function(given: Given, by_code: bool) -> tuple[str, str]:
+    """(advice, why) where another function came than the graph was made for."""
+    if by_code:  # a lambda that is made anew at the same place has the same code, and fits
+        return (
+            "nothing if there are few of them; else pass the same one, or compile what calls each by itself",
+            "Dynamo traces into the function, so each has a graph of its own; one that is defined anew by the same code fits",
+        )
+    return (
+        "define the function once, outside what is called again and again, and pass the same one",
+        "a lambda, closure or functools.partial that is made in each call is a new object each time",
+    )
+
+
+def _no_function(given: Given, found: re.Match[str]) -> Reading:
+    """One of torch's own wrappers, compiled for a function, was given a module or a method."""
+    name = given.name(found["name"])
+    return Reading(
+        "type",
+        name,
+        "a function",
+        "no plain function",
+        f"{name} is no plain function, was one",
+        "",
+        "one wrapper of torch's serves all that is compiled through it: each module, method or function takes an entry",
+    )
+
+
+def _member(given: Given, name: str, sort: str, now: str) -> Reading:
+    """Another member of an enum: like a string that names a mode."""
+    earlier = sum(
+        bool(_OBJECT_ID.match(past.guard)) and past.name(past.guard[16:].split(",")[0]) == name for past in given.history
+    )
+    few = earlier < FEW - 1
+    return Reading(
+        "identity",
+        name,
+        sort,
+        now,
+        f"{name} is {now}, was another {sort}",
+        "" if few else f"{name} takes many values: keep it out of the compiled function",
+        "a member of an enum is a constant to Dynamo: one graph for each of a few modes is as it should be"
+        if few
+        else "a member of an enum is a constant to Dynamo",
+        expected=few,
     )
 
 
@@ -171,7 +220,15 @@ def _duplicates(given: Given, found: re.Match[str]) -> Reading:
 def _deallocated(given: Given, found: re.Match[str]) -> Reading:
     name = given.name(found["name"].strip(" '\"")) if found["name"].strip() else "an object"
     if name == READ_AT_BREAK:
-        name = "an object on the stack at the graph break before"
+        return Reading(
+            "deallocated",
+            "an object on the stack at the graph break before",
+            "alive",
+            "gone",
+            "an object that waited on the stack at the graph break, which the graph was made for, is gone",
+            "give the break a line of its own: v = loss.item(), then use v; so nothing else (a bound method) waits there",
+            "an entry is thrown away with the object that it is guarded on, and a bound method is made anew at each call",
+        )
     return Reading(
         "deallocated",
         name,
@@ -220,4 +277,5 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[Given, re.Match[str]], Reading]
     (_GONE, _deallocated),
     (re.compile(r"^BACKEND_MATCH failure|backend mismatch"), _backend),
     (_NAN, _nan),
+    (_NO_CODE, _no_function),
 )

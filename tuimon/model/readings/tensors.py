@@ -94,7 +94,7 @@ def _tensor(given: Given, name: str, what: str) -> Reading | None:
             before,
             now,
             changed(f"{name}.requires_grad", before, now),
-            f"detach() {name}, or call in the same grad mode",
+            f"where no gradient of {name} is wanted: {name}.detach(), or the same grad mode in every call",
             "a graph is made with a backward or without one; a model's input and its layers' outputs differ in this",
             expected=not _again(given, "requires_grad mismatch", 1),
         )

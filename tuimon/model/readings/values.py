@@ -5,10 +5,20 @@ from __future__ import annotations
 import ast
 import re
 
-from tuimon.model.readings.common import LONGEST_GUARD, READ_AT_BREAK, Given, Reading, changed, parsed, short, source_of, trend
+from tuimon.model.readings.common import (
+    FEW,
+    LONGEST_GUARD,
+    READ_AT_BREAK,
+    Given,
+    Reading,
+    changed,
+    parsed,
+    short,
+    source_of,
+    trend,
+    without_locals,
+)
 
-FEW = 3
-"""So many values of a string or a bool are what a mode switch has."""
 _GROUP = re.compile(r"\.param_groups\[(?P<at>\d+)\]\[['\"](?P<name>\w+)['\"]\]")
 _MODULE_HINT = "integer attributes of the nn.Module"
 _SYNTH = re.compile(r"\.__(?:code|class|dict|mro|bases)__\b")
@@ -23,6 +33,8 @@ def read(given: Given) -> Reading | None:
         return _call(given, node, missing=False)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return _compare(given, node, node.ops[0])
+    if isinstance(node, ast.Compare):
+        return _bounded(given, node)
     return None
 
 
@@ -40,7 +52,9 @@ def _compare(given: Given, node: ast.Compare, operator: ast.cmpop) -> Reading | 
             return _key_order(given, keys, right)
     if isinstance(operator, ast.Eq):
         return _value(given, left, right, node.comparators[0])
-    return None
+    if isinstance(operator, ast.NotEq) and isinstance(node.left, (ast.Name, ast.Attribute, ast.Subscript)):
+        return _excluded(given, left, right)
+    return _bounded(given, node)
 
 
 def _inside(node: ast.AST, function: str) -> ast.AST | None:
@@ -82,7 +96,8 @@ def _value(given: Given, left: str, right: str, node: ast.AST) -> Reading | None
             now,
             changed(subject, before, now),
             "keep it a tensor on the way through the function, or end the compiled function before it is read",
-            "what item() gives is a plain number to the code behind it: guarded by value once, symbolic after that",
+            "what item() or an eager call gives is a plain value to the code behind it: a number is guarded by value once, and "
+            "symbolic after that",
             expected=len(_earlier(given, left)) < 2,
         )
     if _MODULE_HINT in given.hint:
@@ -104,6 +119,13 @@ def _about(given: Given, left: str, subject: str, literal: ast.AST, told: str) -
     """What helps with a value of this type, why it is likely, and whether it is no fault."""
     earlier = len(_earlier(given, left))
     value = literal.value if isinstance(literal, ast.Constant) else None
+    as_tensor = _as_tensor(left, subject)
+    if left.endswith((".start", ".stop", ".step")) and isinstance(value, int):
+        return (
+            f"keep {subject.rsplit('.', 1)[0]} the same from call to call",
+            f"the bounds of a range or slice are constants of the graph{f'; {told}' if told else ''}",
+            not earlier,
+        )
     if isinstance(value, bool):
         return "", "a flag has two values, and a graph for each", True
     if isinstance(value, str):
@@ -113,28 +135,72 @@ def _about(given: Given, left: str, subject: str, literal: ast.AST, told: str) -
     if isinstance(value, float):
         if not earlier:
             return (
-                f"pass {subject} as a tensor: torch.tensor(..)",
+                f"to spare this one as well: {as_tensor}",
                 "a float is a constant at first; once it has changed, Dynamo passes it in, as far as it can",
                 True,
             )
         return (
-            f"pass {subject} as a tensor: torch.tensor(..)",
+            as_tensor,
             f"a float is a constant to Dynamo{f'; {told}' if told else ''}",
             False,
         )
     if isinstance(value, int):
         if not earlier:
             return (
-                f"to spare this one as well: torch.compile(.., dynamic=True), or pass {subject} as a tensor",
-                "an int is a constant at first; once it has changed, Dynamo makes it dynamic, 0 and 1 apart",
+                f"to spare this one as well: torch.compile(.., dynamic=True), or {as_tensor}",
+                "an int is a constant at first; once it has changed, Dynamo makes it dynamic where the code allows it",
                 True,
             )
         return (
-            f"pass {subject} as a tensor, or let it be dynamic (no dynamic=False)",
-            f"each value is compiled anew{f'; {told}' if told else ''}",
+            f"{as_tensor}, or keep to a few values; with dynamic=False in force, let it be dynamic",
+            f"each value is compiled anew: the code needs the number itself (a loop of that length), or dynamic=False holds"
+            f"{f'; {told}' if told else ''}",
             False,
         )
     return f"keep {subject} the same from call to call, or pass it as a tensor", "Dynamo made it a constant of the graph", False
+
+
+def _excluded(given: Given, left: str, right: str) -> Reading:
+    """`n != 0`: the graph is for all values but one, and that one came."""
+    subject, value = given.name(left), short(right)
+    return Reading(
+        "value",
+        subject,
+        f"not {value}",
+        value,
+        f"{subject} is {value}, the graph is for other values",
+        "",
+        f"the code goes another way where {subject} is {value}: that takes a graph of its own, once",
+        expected=True,
+    )
+
+
+def _bounded(given: Given, node: ast.Compare) -> Reading | None:
+    """`2 <= n <= 5`, `n < m`: the graph is for a range of values, as the code goes another way outside it."""
+    sides = [node.left, *node.comparators]
+    if not all(isinstance(operator, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for operator in node.ops):
+        return None
+    names = [source_of(given.guard, side) for side in sides if isinstance(side, (ast.Name, ast.Attribute, ast.Subscript))]
+    if not names:
+        return None
+    subject, now, holds = given.name(names[0]), given.value(names[0]), short(given.name(given.guard))
+    earlier = sum(past.guard == given.guard for past in given.history)
+    return Reading(
+        "value",
+        subject,
+        holds,
+        now,
+        f"{subject} is {now}, the graph is for {holds}" if now is not None else f"{holds} no longer holds",
+        f"{subject} goes to and fro across a branch of the code: take the branch out of the function" if earlier else "",
+        "the code, or an operation in it, goes another way for other values: each way has a graph of its own",
+        expected=not earlier,
+    )
+
+
+def _as_tensor(left: str, subject: str) -> str:
+    """How a number becomes a tensor: an argument is passed as one, anything else is made one where it lives."""
+    argument = re.fullmatch(r"\w+", without_locals(left)) is not None
+    return f"pass {subject} as a tensor: torch.tensor(..)" if argument else f"make {subject} a tensor: torch.tensor(..)"
 
 
 def _earlier(given: Given, left: str) -> list[str]:
