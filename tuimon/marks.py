@@ -53,14 +53,19 @@ class Marks:
         """Take that back, wherever it was written down. Gives the events for the model. Raises AcceptedError."""
         path, entry = self._place(boundary, "")
         taken: list[ev.BoundaryAccepted] = []
-        where = path
+        where, trouble = path, ""
         for one in dict.fromkeys([path, *self._read]):
-            for known in [known for known in _entries(one) if _about(known, boundary, entry)]:
+            try:
+                listed = load(one)[0]
+            except AcceptedError as error:
+                trouble = trouble or str(error)
+                continue
+            for known in [known for known in listed if _about(known, boundary, entry)]:
                 remove(one, known)
                 where = one
                 taken.append(ev.BoundaryAccepted(model.now_ns, known.file, known.function, known.kind, known.source, None))
         if not taken:
-            raise AcceptedError("this boundary is in no file that tuimon knows of")
+            raise AcceptedError(trouble or "this boundary is in no file that tuimon knows of")
         return taken, where
 
     def _of_project(self, place: str, model: Model) -> list[ev.Event]:
@@ -87,13 +92,6 @@ class Marks:
         self._read.setdefault(path)
         told = file if folder is None else os.path.relpath(file, folder)
         return path, Entry(told, boundary.function, boundary.kind, boundary.source, note)
-
-
-def _entries(path: Path) -> list[Entry]:
-    try:
-        return load(path)[0]
-    except AcceptedError:
-        return []
 
 
 def _about(known: Entry, boundary: Boundary, entry: Entry) -> bool:

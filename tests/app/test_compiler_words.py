@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.test_panels import draw, scene, text
-from tests.support.fake_feed import MS, Job, S, busy, compiling, ended
+from tests.support.fake_feed import MS, Job, S, Script, busy, compiling, ended
 from tests.support.monitor import Driven, drive
 from tuimon import events as ev
 from tuimon.accepted import NAME, load
@@ -15,7 +15,10 @@ from tuimon.app.details import look, open_page
 from tuimon.app.details.boundary import lines as boundary_lines
 from tuimon.app.details.source import Excerpt
 from tuimon.app.panels import BY_ID
+from tuimon.app.panels.boundaries import reason_words
+from tuimon.app.panels.frames import state_words
 from tuimon.app.scene import Scene
+from tuimon.model.parts import Frame
 
 WIDE, NARROW = (120, 40), (80, 24)
 
@@ -30,27 +33,67 @@ def panel(name: str, what: Scene, width: int = 120, height: int = 12) -> str:
 def test_what_a_boundary_is_marked_with() -> None:
     what = scene(busy())
     asked, logger, item = (next(b for b in what.model.boundaries.values() if b.user_line == line) for line in (33, 41, 57))
-    assert "asked for: Call to" in panel("boundaries", what)
+    assert "asked for: Call to" in panel("boundaries", what, 160)
     item.skipped_frame, item.crossings, item.share.count = True, 180, 0
     logger.asked_by = "library"
-    shown = panel("boundaries", what)
+    shown = panel("boundaries", what, 160)
     first = shown.split("\n")[2]
     assert "eager whole: Unsupported Tensor.item()" in first and "180" in first  # what cannot be timed may cost all of it
     assert "a library asks: Attempted" in shown
     item.accepted = "known"
-    assert "eager whole" not in panel("boundaries", what) and "accepted: Unsupported" in panel("boundaries", what)
+    shown = panel("boundaries", what, 160)
+    assert "eager whole" not in shown and "accepted: Unsupported" in shown
     assert asked.requested
 
 
 def test_evidence_of_a_sync_and_the_nature_of_the_operation_are_two_things() -> None:
     what = scene(busy())
     item = next(b for b in what.model.boundaries.values() if b.user_line == 57)
-    assert "reads" in panel("boundaries", what)
+    # what kind of operation it is, and what was seen of it, are two columns
+    row = panel("boundaries", what, 140).split("\n")[2]
+    assert "yes" in row.split() and "not looked" in row
     item.sync_looked = 40
+    assert "none in 40" in panel("boundaries", what) and "none in 40" in panel("boundaries", what, 80)
     page = text(boundary_lines(what, item, Excerpt(), 100))
     assert "none seen in 40 crossings" in page and "yes, by the nature of the operation" in page
     item.sync_waited = 39
-    assert "seen in 39 of 40" in text(boundary_lines(what, item, Excerpt(), 100)) and "seen" in panel("boundaries", what)
+    assert "seen in 39 of 40" in text(boundary_lines(what, item, Excerpt(), 100)) and "39 of 40" in panel("boundaries", what)
+
+
+def test_without_steps_the_crossings_stand_where_the_share_would() -> None:
+    job = Script()
+    job.attach()
+    job.breaks("0/0", 41, "a reason", "a kind")
+    what = scene(job.events)
+    for one in what.model.boundaries.values():
+        one.crossings = 180
+    head, row = panel("boundaries", what, 80).split("\n")[1:3]
+    assert "crossed" in head and "/step" not in head and "share" not in head and "180" in row
+
+
+def test_two_boundaries_of_one_line_are_told_apart() -> None:
+    what = scene(busy())
+    one, two = list(what.model.boundaries.values())[:2]
+    two.user_file, two.user_line, two.kind = one.user_file, one.user_line, one.kind
+    shown = panel("boundaries", what, 80)
+    assert "1st" in shown and "2nd" in shown and "3rd" not in shown
+
+
+def test_a_long_reason_keeps_what_tells_it_from_others() -> None:
+    what = scene(busy())
+    item = next(b for b in what.model.boundaries.values() if b.user_line == 57)
+    assert reason_words(item, "", 22, "~") == "Tensor.item()"
+    assert reason_words(item, "", 90, "~") == "Unsupported Tensor.item() call with capture_scalar_outputs=False"
+    assert reason_words(item, "", 8, "~") == "Tensor.~"
+
+
+def test_a_full_frame_is_not_near_its_limit() -> None:
+    frame = Frame("0:0", 0, 0)
+    frame.limit = 8
+    frame.entries = [f"0/{at}" for at in range(6)]
+    assert state_words(frame)[0] == "near its limit"
+    frame.entries = [f"0/{at}" for at in range(8)]
+    assert state_words(frame)[0] == "full"
 
 
 def test_a_skipped_frames_page_counts_calls_and_crossings() -> None:
@@ -128,7 +171,7 @@ def test_what_was_accepted_is_known_at_the_next_start(project: Path) -> None:
 
     async def body(on: Driven) -> None:
         await on.tick()
-        assert "accepted: Unsupported Tensor.item()" in on.text
+        assert "accepted: Tensor.item()" in on.text
 
     drive(job_in(project), WIDE, body)
 
@@ -142,6 +185,17 @@ def test_a_file_that_cannot_be_changed_is_said(project: Path) -> None:
         assert "is not TOML" in on.text
         await on.press("7")
         assert "not TOML" in on.text
+
+    drive(job_in(project), WIDE, body)
+
+
+def test_a_file_that_broke_while_tuimon_ran_is_said_when_a_mark_is_taken_back(project: Path) -> None:
+    async def body(on: Driven) -> None:
+        await on.press("m", "enter")
+        (project / NAME).write_text("x = [")
+        await on.press("m")
+        await on.tick(0.3)
+        assert "is not TOML" in on.text and "in no file" not in on.text
 
     drive(job_in(project), WIDE, body)
 

@@ -10,13 +10,15 @@ from tests.support.fake_feed import ATTACHED, MS, SCENES, Job, S, Script, busy, 
 from tuimon import events as ev
 from tuimon.app.details import open_page
 from tuimon.app.panels import BY_ID, PANELS, target, tiny
-from tuimon.app.panels.frame import fitted
+from tuimon.app.panels.frame import fitted, sentence
 from tuimon.app.panels.keys import draw as keys_line
+from tuimon.app.panels.log import row_text
 from tuimon.app.roles import ROLES
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.draw.text import Line, line_cells
 from tuimon.model import Model
+from tuimon.model.parts import LogLine
 from tuimon.roofline.ceilings import load_ceilings
 
 CEILINGS = load_ceilings()
@@ -126,7 +128,7 @@ def test_nothing_known_is_a_dash_not_a_zero() -> None:
     job.attach()
     job.breaks("0/0", 41, "a reason", "a kind")
     row = text(draw(BY_ID["boundaries"], scene(job.events), 140, 4)).split("\n")[2]
-    assert row.split()[:6] == ["-"] * 6
+    assert row.split()[:7] == ["-"] * 5 + ["not", "looked"]
 
 
 def test_the_rule_stands_beside_the_numbers() -> None:
@@ -228,6 +230,25 @@ def test_steps_before_the_attach_are_not_mixed_in() -> None:
     job.script.add(ev.HistoryCounted(job.script.t, 12, 4, 6, steps=3000))
     job.steps(5)
     assert "running step 5 (+3000 before the attach)" in text(draw(BY_ID["now"], scene(job.script.events), 100, 7))
+
+
+def test_the_log_names_functions_as_their_author_does() -> None:
+    assert row_text(LogLine(0, "compile", "torch_dynamo_resume_in_f_at_8 [1/0] compiled")) == "f resumed [1/0] compiled"
+    nested = "torch_dynamo_resume_in_torch_dynamo_resume_in_f_x_at_8_at_10 [1/0] compiled"
+    assert row_text(LogLine(0, "compile", nested)) == "f_x resumed [1/0] compiled"
+    said_by_the_job = "torch_dynamo_resume_in_f_at_8"
+    assert row_text(LogLine(0, "job", said_by_the_job)) == said_by_the_job
+
+
+def test_a_sentence_without_room_says_that_it_goes_on() -> None:
+    words = "one two three four five six"
+    assert ["".join(run for run, _ in line).strip() for line in sentence(words, 16, 1)] == ["one two three…"]
+    assert len(sentence(words, 16, 5)) == 2 and "…" not in str(sentence(words, 16, 5))
+
+
+def test_a_cut_is_no_question_in_ascii() -> None:
+    line = fitted([[("one two…", "text")]], 10, 1, GLYPH_SETS["ascii"])[0]
+    assert "".join(run for run, _ in line).startswith("one two~")
 
 
 def test_a_log_line_has_its_time_of_day() -> None:

@@ -66,3 +66,8 @@ def test_names_fit(function: str, file: str, line: int, width: int) -> None:
     assert cells(frame_name(function, file, line, width, "…")) <= width
     assert cells(place(file, line, width, "…")) <= width
     assert cells(command(function, width, "…")) <= width
+
+
+def test_the_rest_of_a_method_is_short() -> None:
+    assert function_name("Block.forward from line 82 on") == "Block.forward resumed"
+    assert frame_name("Block.forward from line 82 on", "model.py", 82, 26, "~") == "Block.forward resumed:82"

@@ -101,7 +101,7 @@ def test_the_boundary_has_its_crossings_and_its_cost(report: dict[str, Any]) -> 
 def test_a_refused_attempt_is_no_recompile_and_hits_the_limit(report: dict[str, Any]) -> None:
     assert [(r["compile_id"], r["refused"]) for r in report["recompiles"]] == [("0/1", False), ("0/2", True)]
     frame = next(frame for frame in report["frames"] if frame["refused_compile_id"])
-    assert (frame["entries"], frame["limit"], frame["limit_hit"], frame["fell_back"]) == (2, 8, True, "limit")
+    assert (frame["entries"], frame["limit"], frame["limit_hit"], frame["fell_back"]) == (2, 2, True, "limit")
     assert frame["why"]
 
 

@@ -11,6 +11,7 @@ from tuimon import events as ev
 from tuimon.draw.text import cells
 from tuimon.report import build, render
 from tuimon.report.markdown import plain
+from tuimon.report.phrases import gap_lines, guard_lines
 
 
 def test_text_names_the_boundary_the_recompile_and_the_refusal_at_their_lines() -> None:
@@ -18,7 +19,7 @@ def test_text_names_the_boundary_the_recompile_and_the_refusal_at_their_lines() 
     joined = " ".join(text.split())
     assert "model.py:41 Tensor.item()" in joined
     assert "20 crossings (1 a step); host 1.00 ms" in joined
-    assert "forward [0/1] model.py:12, 2 of 8 entries used" in joined
+    assert "forward [0/1] model.py:12, 2 of 2 entries used" in joined
     assert "REFUSED by the recompile limit: forward [0/2] model.py:12" in joined
     assert "steady 2.00 ms" in joined
     assert "rule: median [p10-p90] of the last 512" in joined
@@ -64,3 +65,37 @@ def test_the_file_is_named_shortly_in_text_and_wholly_in_json() -> None:
     report = build(model_of(training()))
     assert FILE not in render(report, "text")
     assert FILE in render(report, "json")
+
+
+def recompile(*guards: tuple[str, str]) -> dict[str, object]:
+    return {"failed": [{"entry": entry, "guard": guard} for entry, guard in guards]}
+
+
+def test_guards_are_told_once_without_the_source_line_and_the_stack() -> None:
+    text = "len(G['seen']) == {}  # seen.append(x)  # m.py:3 in f\nUser stack trace:\n  File m.py, line 3"
+    lines = guard_lines(recompile(*((f"0/{at}", text.format(at)) for at in range(6, 0, -1))))
+    assert lines == [*(f"0/{at}: len(G['seen']) == {at}" for at in (6, 5, 4)), "and 3 older entries"]
+    gone = "Cache line invalidated because L['x'] got deallocated"
+    assert guard_lines(recompile(("1/0", gone), ("1/1", gone))) == [f"1/0, 1/1: {gone}"]
+    assert guard_lines(recompile(("", "x"))) == ["x"]
+
+
+def test_what_is_not_known_for_one_reason_is_told_once() -> None:
+    gaps = [{"what": f"frames[0:{at}].{what}", "why": "no timer"} for at in range(3) for what in ("calls", "eager_calls")]
+    gaps += [{"what": "regions.ops", "why": "another"}, {"what": "boundaries.crossings", "why": "3.11"}]
+    gaps += [{"what": "boundaries[skip@1:2].crossings", "why": "3.11"}]
+    assert gap_lines(gaps) == [
+        "frames[0:0].calls, frames[0:0].eager_calls, frames[0:1].calls, frames[0:1].eager_calls and 2 more: no timer",
+        "regions.ops: another",
+        "boundaries.crossings: 3.11",
+    ]
+
+
+def test_a_recompile_tells_the_entry_that_it_made_not_all_there_are() -> None:
+    events = training()
+    for number in range(3, 6):
+        events.append(ev.GuardsFailed(10**11, f"0/{number}", (("0/0", "x"),)))
+        events += compiled(f"0/{number}", 100_000 + number * 100, 0.05)
+    report = build(model_of(events))
+    text = " ".join(render(report, "text").split())
+    assert "forward [0/1] model.py:12, 2 of 2 entries used" in text and report["recompiles"][0]["entry"] == 2

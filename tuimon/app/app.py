@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -256,9 +257,13 @@ class MonitorApp(ThemedApp[None]):
         except AcceptedError as error:
             self.say(str(error))
             return
+        before = {one.key for one in watched.model.boundaries.values() if one.accepted is not None}
         watched.model.apply(events)
+        changed = before ^ {one.key for one in watched.model.boundaries.values() if one.accepted is not None}
         self.main.panels["boundaries"].view.touch()
-        self.say(f"{what} {path}")
+        several = f"{len(changed)} boundaries " if len(changed) > 1 else ""  # of one line and reason
+        home = os.path.expanduser("~")
+        self.say(f"{several}{what} {str(path).replace(home, '~', 1) if str(path).startswith(f'{home}/') else path}")
 
     def action_show_help(self) -> None:
         """The help page, for the panel that has the keys."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from tuimon.draw.text import cells, clean, cut, middle
 
@@ -18,10 +19,15 @@ def place(file: str, line: int | None, width: int, ellipsis: str) -> str:
 
 
 _RESUMED = "torch_dynamo_resume_in_"
+_FROM_LINE = re.compile(r"^(.+) from line \d+ on$")
 
 
 def function_name(function: str) -> str:
-    """A function as its author knows it: Dynamo's own name for the rest of one after a graph break becomes `f resumed`."""
+    """A function as its author knows it: Dynamo's own name for the rest of one after a graph break becomes `f resumed`, and so
+    does `f from line 7 on`, as the line stands behind it."""
+    named = _FROM_LINE.match(function)
+    if named:
+        return f"{clean(named[1])} resumed"
     resumed = False
     while function.startswith(_RESUMED):
         inner, _, line = function[len(_RESUMED) :].rpartition("_at_")

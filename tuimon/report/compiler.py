@@ -90,6 +90,7 @@ def recompiles(model: Model) -> list[dict[str, Any]]:
                 "compile_id": compilation.compile_id,
                 "generation": compilation.generation,
                 "step": compilation.step,
+                "entry": _entry(model, compilation),
                 "reason": recompile.reason,
                 "failed": [{"entry": entry, "guard": guard} for entry, guard in recompile.failed],
                 "kind": told.kind,
@@ -105,6 +106,14 @@ def recompiles(model: Model) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _entry(model: Model, compilation: Compilation) -> int | None:
+    """Which entry of its frame the recompile made, counted from 1; None where it made none, or that is not known."""
+    frame = model.frames.get(compilation.frame) if compilation.frame else None
+    if frame is None or compilation.refused or compilation.compile_id not in frame.entries:
+        return None
+    return frame.entries.index(compilation.compile_id) + 1
 
 
 def compiles(model: Model, gaps: Gaps) -> list[dict[str, Any]]:

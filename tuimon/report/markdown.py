@@ -38,7 +38,7 @@ def markdown(report: dict[str, Any]) -> str:
     lines += [f"- {plain(phrases.gpu_line(gpu))}" for gpu in report["gpu"] or ()]
     lines.append(f"- {plain(phrases.watching_line(report['coverage']))}")
     lines += ["", "## Not known", ""]
-    lines += [f"- {plain(gap['what'])}: {plain(gap['why'])}" for gap in report["coverage"]["not_available"]]
+    lines += [f"- {plain(line)}" for line in phrases.gap_lines(report["coverage"]["not_available"])]
     return "\n".join(lines) + "\n"
 
 
@@ -91,7 +91,7 @@ def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, An
     rows = [
         _row(
             phrases.recompile_title(r, limits),
-            " ".join(phrases.reading_lines(r)) or "-",
+            ". What usually helps: ".join(phrases.reading_lines(r)) or "-",
             "; ".join(phrases.guard_lines(r)),
             "; ".join(phrases.recompile_facts(r)),
         )

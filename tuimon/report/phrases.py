@@ -8,8 +8,14 @@ from typing import Any
 from tuimon.draw.format import count, duration, per_step, percent, size, spread, three
 from tuimon.draw.text import clean
 from tuimon.model.identity import plain_function
+from tuimon.model.reading import guard_of
 
 Facts = dict[str, Any]
+
+MOST_GUARDS = 3
+"""So many guards of one recompile are told; the JSON form has them all."""
+MOST_NAMES = 4
+"""So many things that are not known for one reason are named; the JSON form has them all."""
 
 
 def place(file: str | None, line: int | str | None) -> str:
@@ -88,7 +94,11 @@ def boundary_facts(boundary: Facts) -> list[str]:
         step = "" if boundary["per_step"] is None else f" ({per_step(boundary['per_step'])} a step)"
         facts.append(f"{many(boundary['crossings'], 'crossing')}{step}")
         if not boundary["skipped_frame"]:
-            facts.append(f"host {population(boundary['host'])}, total {duration(boundary['host']['total'])}")
+            facts.append(
+                f"host {population(boundary['host'])}, total {duration(boundary['host']['total'])}"
+                if boundary["host"]["n"]
+                else "host time not known"
+            )
     if boundary["share_of_step"] is not None:
         facts.append(f"{percent(boundary['share_of_step'])} of a step")
     if boundary["reads_host"]:
@@ -108,7 +118,7 @@ def recompile_title(recompile: Facts, limits: dict[str, Facts]) -> str:
     frame = limits.get(recompile["frame"])
     used = ""
     if frame is not None and frame["limit"] is not None:
-        used = f", {frame['entries']} of {frame['limit']} entries used"
+        used = f", {recompile['entry'] or frame['entries']} of {frame['limit']} entries used"
     refused = "REFUSED by the recompile limit: " if recompile["refused"] else ""
     name = f"{shown(recompile)} [{clean(recompile['compile_id'])}]"
     return f"{refused}{name}  {place(recompile['file'], recompile['line'])}{used}"
@@ -134,8 +144,34 @@ def reading_lines(recompile: Facts) -> list[str]:
 
 
 def guard_lines(recompile: Facts) -> list[str]:
-    """Why each cache entry did not fit: `0/0: tensor 'x' size mismatch ..`."""
-    return [clean(f"{failed['entry']}: {failed['guard']}".lstrip(": ")) for failed in recompile["failed"]]
+    """Why each cache entry did not fit: `0/0: tensor 'x' size mismatch ..`. Entries with one guard share a line, and only the
+    newest few are told: those behind them failed in the same way, at an older value."""
+    by_guard: dict[str, list[str]] = {}
+    for failed in recompile["failed"]:
+        by_guard.setdefault(guard_of(failed["guard"]), []).append(failed["entry"])
+    lines = [clean(f"{', '.join(filter(None, entries))}: {guard}".lstrip(": ")) for guard, entries in by_guard.items()]
+    more = len(lines) - MOST_GUARDS
+    return lines if more <= 0 else [*lines[:MOST_GUARDS], f"and {many(more, 'older entry', 'older entries')}"]
+
+
+def gap_lines(gaps: list[Facts]) -> list[str]:
+    """What is not known, each reason once: `frames[0:0].calls, frames[0:1].calls: their calls pass no timer`."""
+    by_why: dict[str, list[str]] = {}
+    for gap in gaps:
+        by_why.setdefault(clean(gap["why"]), []).append(clean(gap["what"]))
+    lines = []
+    for why, whats in by_why.items():
+        # what is said of all frames need not be said of each
+        whole = {what for what in whats if "[" not in what}
+        whats = [what for what in whats if "[" not in what or _of_all(what) not in whole]
+        more = f" and {len(whats) - MOST_NAMES} more" if len(whats) > MOST_NAMES else ""
+        lines.append(f"{', '.join(whats[:MOST_NAMES])}{more}: {why}")
+    return lines
+
+
+def _of_all(what: str) -> str:
+    """`frames.calls` of `frames[0:1].calls`."""
+    return f"{what[: what.index('[')]}{what[what.rindex(']') + 1 :]}"
 
 
 def compile_time(seconds: Facts) -> str:

@@ -152,7 +152,10 @@ def _why_not_counted(model: Model, boundary: Boundary) -> str:
         )
     if boundary.before_attach:
         return "the break is from before the attach and the code behind it was not found"
-    return "the code behind the break has not been compiled or called"
+    return (
+        "nothing was seen to run behind the break: the code there was not called, or there is none left, and no graph runs "
+        "before the break either"
+    )
 
 
 def steps(model: Model, gaps: Gaps) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, An
         for line in phrases.reading_lines(recompile):
             lines += _wrapped(line, "    ", "  ")
         for guard in phrases.guard_lines(recompile):
-            lines += _wrapped(f"failed {guard}", "    ", "  ")
+            lines += _wrapped(guard if guard.startswith("and ") else f"failed {guard}", "    ", "  ")
     return [*lines, *_rest(len(recompiles))] or ["  none seen"]
 
 
@@ -136,6 +136,6 @@ def _machine(report: dict[str, Any]) -> list[str]:
 
 def _gaps(gaps: list[dict[str, str]]) -> list[str]:
     lines = []
-    for gap in gaps:
-        lines += _wrapped(f"{clean(gap['what'])}: {clean(gap['why'])}", "  ", "  ")
+    for line in phrases.gap_lines(gaps):
+        lines += _wrapped(line, "  ", "  ")
     return lines

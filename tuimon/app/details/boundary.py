@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, populations, prose
 from tuimon.app.details.source import Excerpt, excerpt_lines
-from tuimon.app.panels.boundaries import kind, tag
+from tuimon.app.panels.boundaries import kind, tag, which_of
 from tuimon.app.panels.frames import calls_words
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
@@ -25,6 +25,9 @@ def lines(scene: Scene, boundary: Boundary, excerpt: Excerpt, width: int) -> lis
     label = tag(boundary)
     if label:
         out += prose(f"({label})", width, "note")
+    which = which_of(scene, boundary)
+    if which:
+        out += prose(f"({which} of several boundaries at this line, in the order in which Dynamo met them)", width, "note")
     out += _cost(scene, boundary, width)
     out += heading("where")
     user_line = boundary.user_line or boundary.line

@@ -22,7 +22,8 @@ def lines(scene: Scene, width: int) -> list[Line]:
     found = latest_findings(scene)
     out: list[Line] = []
     if not found:
-        out += prose("nothing stands out in what was seen so far", width, "note")
+        known = "nothing stands out in what was seen so far" if scene.model.frames else "nothing compiled was seen so far"
+        out += prose(known, width, "note")
     for number, finding in enumerate(found, 1):
         out += _finding(number, finding, width)
     return out + _frames(scene, width)

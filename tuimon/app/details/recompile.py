@@ -7,6 +7,7 @@ from tuimon.app.panels.frames import calls_words
 from tuimon.app.panels.recompiles import limit_use
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
+from tuimon.draw.names import function_name
 from tuimon.draw.text import Line
 from tuimon.model.parts import Compilation, Recompile
 from tuimon.model.phases import parts
@@ -17,7 +18,7 @@ def title(recompile: Recompile) -> str:
     """The page's name."""
     compilation = recompile.compilation
     what = "refused recompile" if compilation.refused else "recompile"
-    return f"{what} [{compilation.compile_id}] of {compilation.function}"
+    return f"{what} [{compilation.compile_id}] of {function_name(compilation.function)}"
 
 
 def lines(scene: Scene, recompile: Recompile, width: int) -> list[Line]:
@@ -33,7 +34,7 @@ def lines(scene: Scene, recompile: Recompile, width: int) -> list[Line]:
     helps = told.advice or ("nothing to do: it happens once" if told.expected else "keep what the guard names the same")
     out += fact("what usually helps", helps, width, "strong" if told.advice else "text")
     out += heading("where and when")
-    out += fact("frame", f"{compilation.function} {compilation.file}:{compilation.line}", width, "frame")
+    out += fact("frame", f"{function_name(compilation.function)} {compilation.file}:{compilation.line}", width, "frame")
     if compilation.owner:
         out += fact("of", compilation.owner, width, "frame")
     out += fact("when", _when(compilation), width, "warn" if compilation.late else "number")

@@ -8,18 +8,19 @@ from tuimon.app.details.source import Excerpt, excerpt_lines
 from tuimon.app.panels.regions import share_of_step
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
+from tuimon.draw.names import function_name
 from tuimon.draw.text import Line
 from tuimon.model.parts import Region
 
 
 def title(region: Region) -> str:
     """The page's name."""
-    return f"region [{region.compile_id}] {region.direction} of {region.function}"
+    return f"region [{region.compile_id}] {region.direction} of {function_name(region.function)}"
 
 
 def lines(scene: Scene, region: Region, excerpt: Excerpt, width: int) -> list[Line]:
     """The page: its three populations, its frame, the compilation that made it."""
-    out = fact("frame", f"{region.function} {region.file}:{region.line}", width, "frame")
+    out = fact("frame", f"{function_name(region.function)} {region.file}:{region.line}", width, "frame")
     out += fact("compile id", f"{region.compile_id} {region.direction}", width)
     if region.generation:
         out += fact(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -13,7 +14,7 @@ from tuimon.app.scene import Panel, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import place
 from tuimon.draw.table import Cells, Column
-from tuimon.draw.text import clean, cut
+from tuimon.draw.text import cells, clean, cut
 from tuimon.model.findings import per_step, share_of_step
 from tuimon.model.hosts import reads_host
 from tuimon.model.parts import Boundary
@@ -34,13 +35,49 @@ def tag(boundary: Boundary) -> str:
     return ""
 
 
-def sync_word(boundary: Boundary) -> str:
-    """In a word, whether the host waits for the device there: as it was seen, or else by the nature of the operation."""
-    if boundary.sync_waited:
-        return "seen"
-    if boundary.sync_looked:
-        return "none"
-    return {True: "reads", False: "no", None: fmt.UNKNOWN}[reads_host(boundary.kind, boundary.explanation)]
+def sync_words(boundary: Boundary) -> str:
+    """Evidence of waits for the device at its crossings: `seen in 3 of 40`, `none in 40`, or that nobody looked."""
+    if not boundary.sync_looked:
+        return "not looked"
+    looked = fmt.count(boundary.sync_looked)
+    return f"{fmt.count(boundary.sync_waited)} of {looked}" if boundary.sync_waited else f"none in {looked}"
+
+
+def reads_word(boundary: Boundary) -> str:
+    """Whether an operation of this kind reads a value from the device: its nature, which is no evidence of a wait."""
+    return {True: "yes", False: "no", None: fmt.UNKNOWN}[reads_host(boundary.kind, boundary.explanation)]
+
+
+def _hidden(scene: Scene) -> frozenset[str]:
+    """Without steps there is no share of one: what is known then are the crossings and their time in all."""
+    hidden = {"share", "per_step"} if scene.model.steps.source is None else set()
+    looked = any(boundary.sync_looked for boundary in scene.model.boundaries.values())
+    return frozenset(hidden | ({"unlooked"} if looked else {"sync"}))
+
+
+_BEGIN = re.compile(r"^(?:Unsupported|Attempted to) ")
+_END = re.compile(r" (?:call )?with capture_\w+=False$| not supported for non-export cases$")
+
+
+def reason_words(boundary: Boundary, which: str, width: int, ellipsis: str) -> str:
+    """Why, in so many cells: what distinguishes one reason from others is kept the longest."""
+    label = " ".join(filter(None, (which, tag(boundary))))
+    why = kind(boundary)
+    for text in (why, _END.sub("", why), _BEGIN.sub("", _END.sub("", why))):
+        words = f"{label}: {text}" if label else text
+        if cells(words) <= width:
+            return words
+    return cut(words, width, ellipsis)
+
+
+def which_of(scene: Scene, boundary: Boundary) -> str:
+    """`1st`, `2nd`, where several boundaries stand at one line: in the order in which Dynamo met them."""
+    mine = (boundary.user_file or boundary.file, _line(boundary))
+    same = [one.key for one in scene.model.boundaries.values() if (one.user_file or one.file, _line(one)) == mine]
+    if len(same) < 2:
+        return ""
+    number = same.index(boundary.key) + 1
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number if number < 20 else number % 10, 'th') }"
 
 
 def kind(boundary: Boundary) -> str:
@@ -51,7 +88,6 @@ def kind(boundary: Boundary) -> str:
 def _cells(scene: Scene, boundary: Boundary) -> Cells:
     summary = boundary.host.summary
     ellipsis = scene.glyphs.ellipsis
-    label = tag(boundary)
     share = share_of_step(scene.model, boundary)
     total = boundary.host.total_ns / 1e9 if boundary.host.n else None
     return {
@@ -61,9 +97,11 @@ def _cells(scene: Scene, boundary: Boundary) -> Cells:
         "median": (fmt.duration(summary.median), "number"),
         "spread": (fmt.spread(summary.p10, summary.p90), "number"),
         "total": (fmt.duration(total), "number"),
-        "sync": (sync_word(boundary), "warn" if boundary.sync_waited else "dim"),
+        "sync": (sync_words(boundary), "warn" if boundary.sync_waited else "dim"),
+        "unlooked": (sync_words(boundary), "dim"),
+        "reads": (reads_word(boundary), "dim"),
         "place": lambda width: (place(boundary.user_file or boundary.file, _line(boundary), width, ellipsis), "place"),
-        "why": lambda width: (cut(f"{label}: {kind(boundary)}" if label else kind(boundary), width, ellipsis), "break"),
+        "why": lambda width: (reason_words(boundary, which_of(scene, boundary), width, ellipsis), "break"),
     }
 
 
@@ -88,7 +126,7 @@ def _empty(scene: Scene) -> str:
         return f"not available: {clean(missing)}"
     over = model.target.ended is not None
     begin = f"no graph break was seen{watched(scene)}" if over else "no graph break so far"
-    traced = sum(1 for frame in model.frames.values() if frame.entries)
+    traced = sum(1 for frame in model.frames.values() if set(frame.entries) - set(frame.without_graph))
     parts = [f"Dynamo {'' if over else 'has '}traced {plural(traced, 'frame')} whole"] if traced else []
     busy = compiling_words(model)
     if busy:
@@ -119,7 +157,9 @@ TABLE: Table[Boundary] = Table(
         Column("median", "median", 7, right=True),
         Column("spread", "[p10-p90]", 14, right=True, rank=4),
         Column("total", "total", 7, right=True, rank=6),
-        Column("sync", "sync", 5, rank=3),
+        Column("sync", "sync", 10, rank=2),
+        Column("reads", "reads", 5, rank=3),
+        Column("unlooked", "sync", 10, rank=7),
         Column("place", "place", 12, flex=2, most=36, snug=True),
         Column("why", "reason", 22, flex=3, rank=1),
     ),
@@ -127,6 +167,7 @@ TABLE: Table[Boundary] = Table(
     note=_note,
     empty=_empty,
     refusal=True,
+    hidden=_hidden,
     quiet=lambda boundary: boundary.accepted is not None or boundary.requested,
 )
 
@@ -146,8 +187,10 @@ PANEL = Panel(
         "it leaves, as the job crosses it. share: its part of the time of steady steps (steps without a compilation). "
         "/step and crossed: how often. median and [p10-p90]: host time of one crossing, regions of callees taken off; on a GPU "
         "that time may hide behind queued work. A break costs what its crossings cost, and no more. "
-        'sync: "seen" or "none", where waits for the device were looked for; else by the nature of the operation: "reads" a '
-        'value from the device, or "no". '
+        "Without steps there is no share: then crossed and total stand there. "
+        "reads: whether an operation of this kind reads a value from the device, by its nature. sync: waits for the device "
+        'that were seen, "3 of 40" crossings looked at, "none in 40", or "not looked". '
+        '"1st", "2nd": of several boundaries at one line, in the order in which Dynamo met them. '
         '"asked for": the program requested it. "eager whole": no graph could go on, the frame runs in eager at every call, so '
         "nothing is timed. m accepts a boundary with a note, which is kept beside the project; again: no longer."
     ),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from tuimon.app.scene import Scene
 from tuimon.draw.glyphs import GlyphSet
-from tuimon.draw.text import Line, ascii_only, cells, clean, cut_line, exactly, line_cells, wrap
+from tuimon.draw.text import Line, ascii_only, cells, clean, cut, cut_line, exactly, line_cells, wrap
 
 PanelLines = list[Line]
+
+CUT = "…"
+"""What stands for the rest of a sentence; `fitted` puts what the terminal has in its place."""
 
 
 def title_line(number: int | str, title: str, note: str | Line, width: int, focused: bool, glyphs: GlyphSet) -> Line:
@@ -34,13 +37,17 @@ def fitted(lines: PanelLines, width: int, height: int, glyphs: GlyphSet) -> Pane
     while len(out) < height:
         out.append([(" " * width, "text")] if width > 0 else [])
     if glyphs.name == "ascii":
-        out = [[(ascii_only(text), role) for text, role in line] for line in out]
+        out = [[(ascii_only(text.replace(CUT, glyphs.ellipsis)), role) for text, role in line] for line in out]
     return out
 
 
 def sentence(text: str, width: int, height: int, role: str = "note") -> PanelLines:
-    """A sentence in a panel that has nothing to show, broken between words."""
-    return [[(" ", "text"), (part, role)] for part in wrap(text, max(1, width - 2))[: max(0, height)]]
+    """A sentence in a panel that has nothing to show, broken between words, and visibly cut where it has no room."""
+    room = max(0, height)
+    pieces = wrap(text, max(1, width - 2))
+    if len(pieces) > room > 0:
+        pieces = [*pieces[: room - 1], cut(" ".join(pieces[room - 1 :]), max(1, width - 2), CUT)]
+    return [[(" ", "text"), (part, role)] for part in pieces[:room]]
 
 
 def filter_note(shown: int, total: int, text: str) -> str:

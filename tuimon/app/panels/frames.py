@@ -32,7 +32,7 @@ def calls_words(model: Model, frame: Frame) -> str:
     if compiled is None:
         return f"{fmt.count(eager)} in eager; compiled ones not known: {why_compiled}"
     if not eager:
-        return f"{fmt.count(compiled)}, none in eager"
+        return f"{fmt.count(compiled)}, none in eager" if compiled else "no call yet"
     return f"{fmt.count(eager)} of {fmt.count(eager + compiled)} in eager"
 
 
@@ -42,6 +42,8 @@ def state_words(frame: Frame) -> tuple[str, str]:
         return "at its limit", "bad"
     if frame.skipped:
         return "eager whole", "bad"
+    if frame.limit and len(frame.entries) >= frame.limit:
+        return "full", "warn"
     if frame.limit and len(frame.entries) >= 0.75 * frame.limit:
         return "near its limit", "warn"
     return "", "text"

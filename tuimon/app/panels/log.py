@@ -7,6 +7,7 @@ import re
 from tuimon.app.panels.frame import PanelLines, filter_note, sentence, title_line
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
+from tuimon.draw.names import function_name
 from tuimon.draw.table import window
 from tuimon.draw.text import Line, clean, cut, without_escapes
 from tuimon.model.parts import LogLine
@@ -36,9 +37,16 @@ _GLOG = re.compile(r"^([DIWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (?=\S+\] )")
 """What glog writes before a message: level, date, time, thread. The row has a time already; the level is kept."""
 
 
+_RESUMED = re.compile(r"\b(?:torch_dynamo_resume_in_)+\w+?(?:_at_\d+)+\b")
+"""Dynamo's name for the rest of a function after a graph break."""
+_FROM_LINE = re.compile(r" from line \d+ on(?= \[)")
+
+
 def row_text(line: LogLine) -> str:
-    """A line as its row shows it: no escape sequences, no second time of day. The page of details has all of it."""
-    return clean(_GLOG.sub(r"\1 ", without_escapes(line.text)))
+    """A line as its row shows it: no escape sequences, no second time of day, functions as their author knows them. The page
+    of details has all of it."""
+    text = clean(_GLOG.sub(r"\1 ", without_escapes(line.text)))
+    return text if line.kind == "job" else _FROM_LINE.sub(" resumed", _RESUMED.sub(lambda found: function_name(found[0]), text))
 
 
 def _keys(scene: Scene, view: PanelView) -> list[str]:

@@ -137,7 +137,7 @@ def _no_steps(scene: Scene) -> str:
     if _runs_without_steps(scene):
         calls = plural(sum(region.calls for region in model.regions.values()), "call")
         so_far = " so far" if model.target.ended is None else ""
-        return f"no optimizer step seen: step times need one; {calls} of compiled regions{so_far}"
+        return f"no optimizer step seen, so no step times; {calls} of regions{so_far}"
     if model.target.ended is not None:
         return "no step was timed" + watched(scene)
     return "steps appear here as the job's optimizer makes them"
@@ -148,7 +148,9 @@ def _runs_without_steps(scene: Scene) -> bool:
 
 
 def _ticking(scene: Scene) -> bool:
-    return bool(scene.model.running) or overdue(scene) is not None or _runs_without_steps(scene)
+    # without steps nothing else draws the panel anew, and what to look at first may come with time alone
+    without_steps = scene.model.steps.source is None and bool(scene.model.regions or scene.model.frames)
+    return bool(scene.model.running) or overdue(scene) is not None or without_steps
 
 
 PANEL = Panel(

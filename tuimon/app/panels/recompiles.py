@@ -87,7 +87,7 @@ def _empty(scene: Scene) -> str:
         return f"not available: {clean(missing)}"
     over = scene.model.target.ended is not None
     begin = f"no recompile was seen{watched(scene)}" if over else "no recompile so far"
-    compiled = sum(1 for frame in scene.model.frames.values() if frame.entries)
+    compiled = sum(1 for frame in scene.model.frames.values() if set(frame.entries) - set(frame.without_graph))
     busy = compiling_words(scene.model)
     if busy and busy.startswith("recompiling"):
         return busy  # a guard has failed, so none of the rest holds

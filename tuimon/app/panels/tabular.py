@@ -43,6 +43,8 @@ class Table(Generic[Row]):
     empty: Callable[[Scene], str]
     refusal: bool = False
     """Whether it is the one with the room to say why tuimon could not attach."""
+    hidden: Callable[[Scene], frozenset[str]] = lambda scene: frozenset()
+    """Names of columns that would tell nothing of this job: their room goes to the others."""
     quiet: Callable[[Row], bool] = lambda row: False
     """Rows that step back: accepted, or asked for."""
 
@@ -111,16 +113,19 @@ def draw(table: Table[Row], scene: Scene, view: PanelView, width: int, height: i
     view.top = window(len(rows), at if at is not None else view.top, view.top, room)
     visible = rows[view.top : view.top + room]
     cells = [table.cells(scene, row) for row in visible]
-    note_widths(table.columns, cells, view.widths)
+    hidden = table.hidden(scene)
+    columns = [column for column in table.columns if column.name not in hidden]
+    note_widths(columns, cells, view.widths)
     inner = width - 1
-    placed = layout(table.columns, inner, view.widths)
+    placed = layout(columns, inner, view.widths)
     sort = table.sorts[view.sort % len(table.sorts)] if table.sorts else None
     mark = ""
     if len(visible) < len(rows):
         note = f"{view.top + 1}-{view.top + len(visible)} of {len(rows)}; {note}"
     if sort is not None:
         mark = scene.glyphs.down if sort.descending != view.reverse else scene.glyphs.up
-        if (sort.column or view.sort or view.reverse) and not placed.has(sort.column):
+        told = (sort.column and sort.column not in hidden) or view.sort or view.reverse
+        if told and not placed.has(sort.column):
             note = f"by {sort.name} {mark}; {note}"  # no column shows it
     lines = [title_line(table.number, table.title, note, width, focused, scene.glyphs)]
     if height < 2:
