@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/installed
 # Two tests at a time, as most of them wait for processes; a file's tests stay together and share its fixtures. In the order of
-# the folders, for long files last would leave one worker idle.
+# the folders, for long files last would leave one worker idle. Those of attaching go alone: they watch for what a thread of
+# their target has not done yet, and a busy machine has more of that.
 TEST_WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # the package index to take torch from; empty: .ci/install chooses one with CPU builds
 TORCH_FROM ?=
@@ -36,7 +37,8 @@ demo: $(READY)
 
 test: $(READY) lint
 	@echo 'make: running the tests' >&2
-	@$(BIN)/python -m pytest $(TEST_WORKERS)
+	@$(BIN)/python -m pytest $(TEST_WORKERS) --ignore=tests/attach
+	@$(BIN)/python -m pytest tests/attach
 
 lint: $(READY)
 	@echo 'make: ruff, then mypy' >&2

@@ -27,10 +27,14 @@ pytestmark = needs_tracing
 SNAPSHOT = b"""
 def look():
     import __main__, gc, json, os, signal, socket, sys, threading
+    def kind_of(name):
+        try:
+            return os.readlink("/proc/self/fd/" + name).split(":")[0]
+        except OSError:
+            return None  # closed meanwhile
     facts = dict(
         threads=sorted(thread.name for thread in threading.enumerate()),
-        files=sorted(os.readlink("/proc/self/fd/" + name).split(":")[0] for name in os.listdir("/proc/self/fd")
-                     if os.path.lexists("/proc/self/fd/" + name)),
+        files=sorted(filter(None, map(kind_of, os.listdir("/proc/self/fd")))),
         modules=sorted(sys.modules), path=sys.path, main=sorted(vars(__main__)), finders=len(sys.meta_path),
         hooks=[sys.gettrace() is None, sys.getprofile() is None, sys.excepthook is sys.__excepthook__],
         signals=[str(signal.getsignal(number)) for number in (2, 10, 12, 15)], callbacks=len(gc.callbacks),
