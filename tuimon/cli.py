@@ -127,6 +127,8 @@ def _options(args: argparse.Namespace) -> Options:
         theme=args.theme,
         ascii=args.ascii,
         no_color=args.no_color or bool(os.environ.get("NO_COLOR")),
+        step=getattr(args, "step", None),
+        stacks=not (getattr(args, "no_stacks", False) or os.environ.get("TUIMON_STACKS") == "0"),
     )
 
 
@@ -161,12 +163,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="S",
         help="how long a busy job may take to let the hook in (default: 30; a screen: no limit)",
     )
+    _add_steps(attach)
     _add_far(attach)
 
     run = commands.add_parser(
         "run", parents=[common], help="start a program and watch it", usage="tuimon run [options] -- COMMAND ..."
     )
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="for instance: python train.py --lr 0.1")
+    _add_steps(run)
 
     listing = commands.add_parser(
         "list", parents=[common], help="the PyTorch processes of this machine, and whether tuimon can attach"
@@ -195,6 +199,17 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-color", action="store_true", help="no colours; so does NO_COLOR in the environment")
 
 
+def _add_steps(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("steps")
+    group.add_argument(
+        "--step",
+        type=_function,
+        metavar="MODULE:FUNCTION",
+        help="a step begins with each call of it, e.g. train:train_step (default: found out; tuimon.step() in code marks too)",
+    )
+    group.add_argument("--no-stacks", action="store_true", help="never look at the job's stack (TUIMON_STACKS=0 does the same)")
+
+
 def _add_far(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("other hosts and containers")
     group.add_argument("--via", metavar="CMD", help="a command that runs tuimon over there, e.g. 'kubectl exec -i POD --'")
@@ -211,6 +226,13 @@ def _pid(text: str) -> int:
     if pid <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no process id; `tuimon list` shows them")
     return pid
+
+
+def _function(text: str) -> str:
+    module, _, path = text.partition(":")
+    if not all(name.isidentifier() for name in (*module.split("."), *path.split("."))):
+        raise argparse.ArgumentTypeError(f"{text!r} is no MODULE:FUNCTION, such as train:train_step or train:Trainer.step")
+    return text
 
 
 def _seconds(text: str) -> float:

@@ -32,6 +32,8 @@ def parsed(*words: str) -> Options:
         ("--duration", "nan", "list"),
         ("--steps", "1.5", "list"),
         ("--format", "xml", "list"),
+        ("attach", "1", "--step", "train"),
+        ("attach", "1", "--step", "train:step()"),
         ("--no-such-option",),
     ],
 )
@@ -108,3 +110,12 @@ def test_the_programs_words_are_its_own(words: list[str], program: list[str], mo
     ((command, options),) = seen
     assert command == program
     assert options.steps is None
+
+
+def test_what_goes_to_the_hook_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TUIMON_STACKS", raising=False)
+    assert parsed("attach", "1").hook == {}
+    assert parsed("attach", "1", "--step", "train:Trainer.step").hook == {"step": "train:Trainer.step"}
+    assert parsed("run", "--no-stacks", "--step", "pkg.t:step", "python").hook == {"step": "pkg.t:step", "stacks": False}
+    monkeypatch.setenv("TUIMON_STACKS", "0")
+    assert parsed("run", "python").hook == {"stacks": False}

@@ -29,9 +29,9 @@ sys.path.insert(0, {root!r})
 from tuimon.hook import session as _session, wire as _wire
 
 class _Hooked:
-    def __init__(self):
+    def __init__(self, options):
         self.job, self.monitor = socket.socketpair()
-        self.session = _session.Session(self.job, {{}}, {{}})
+        self.session = _session.Session(self.job, {{}}, options)
         self.session.install()
         self.server = threading.Thread(target=self.session.serve, name="hook", daemon=True)
         self.reader = threading.Thread(target=self._read, name="monitor", daemon=True)
@@ -53,9 +53,9 @@ class _Hooked:
         self.monitor.close()
 
 _hooked = None
-def attach():
+def attach(**options):
     global _hooked
-    _hooked = _Hooked()
+    _hooked = _Hooked(options)
 def detach():
     global _hooked
     _hooked.detach()

@@ -53,7 +53,7 @@ def run(words: Sequence[str], options: Options, far: Far, *, everybody: bool = F
         get_ready()  # while it is found out what is meant
     with contextlib.ExitStack() as links:
         try:
-            ways = _ways(wanted, far, links, everybody=everybody, patience=patience)
+            ways = _ways(wanted, far, links, options.hook, everybody=everybody, patience=patience)
         except Refused as refusal:
             say(f"cannot attach: {clean(refusal.sentence)} [{refusal.code}]")
             return CANNOT_ATTACH
@@ -88,14 +88,16 @@ def watch_all(ways: Sequence[Way], options: Options, *, each: bool = True) -> in
     return status
 
 
-def local_way(target: Target, patience: float | None) -> Way:
-    """The way to a process of this machine."""
+def local_way(target: Target, patience: float | None, hook: dict[str, object] | None = None) -> Way:
+    """The way to a process of this machine. `hook`: what goes to the hook there."""
 
     def begin(contact: Contact) -> Session:
         def waiting(what: Waiting) -> None:
             contact.waiting(what.sentence, what.since_s)
 
-        return attach(target.pid, {}, patience=patience, progress=contact.say, waiting=waiting, cancelled=contact.cancelled)
+        return attach(
+            target.pid, hook or {}, patience=patience, progress=contact.say, waiting=waiting, cancelled=contact.cancelled
+        )
 
     return _way(target, None, begin)
 
@@ -130,7 +132,15 @@ def _understand(words: Sequence[str], far: Far, *, everybody: bool) -> Wanted:
     return Wanted(pids, places)
 
 
-def _ways(wanted: Wanted, far: Far, links: contextlib.ExitStack, *, everybody: bool, patience: float | None) -> list[Way]:
+def _ways(
+    wanted: Wanted,
+    far: Far,
+    links: contextlib.ExitStack,
+    hook: dict[str, object],
+    *,
+    everybody: bool,
+    patience: float | None,
+) -> list[Way]:
     """A way to each process that is meant. Connects to other hosts, which may ask for a password: no screen yet."""
     places = dict(wanted.places)
     if far.via is not None:
@@ -138,21 +148,23 @@ def _ways(wanted: Wanted, far: Far, links: contextlib.ExitStack, *, everybody: b
     elif wanted.pids or not places:
         here = choose(wanted.pids, everybody)
         if not places:
-            return [local_way(target, patience) for target in here]
-    ways = [] if far.via is not None or not wanted.pids else [local_way(target, patience) for target in here]
+            return [local_way(target, patience, hook) for target in here]
+    ways = [] if far.via is not None or not wanted.pids else [local_way(target, patience, hook) for target in here]
     for place, pids in places.items():
         link = links.enter_context(near.connect(place, _Narration(), send=agree(far)))
         for note in link.notes:
             say(note)
-        ways += [far_way(link, place, target, patience) for target in link.choose(pids, everybody)]
+        ways += [far_way(link, place, target, patience, hook) for target in link.choose(pids, everybody)]
     return ways
 
 
-def far_way(link: near.Link, place: Place, target: Target, patience: float | None) -> Way:
-    """The way to a process of another host."""
+def far_way(
+    link: near.Link, place: Place, target: Target, patience: float | None, hook: dict[str, object] | None = None
+) -> Way:
+    """The way to a process of another host. `hook`: what goes to the hook there."""
 
     def begin(contact: Contact) -> Session:
-        return link.open_session(target.pid, {}, contact, patience=patience)
+        return link.open_session(target.pid, hook or {}, contact, patience=patience)
 
     return _way(target, place.name, begin)
 

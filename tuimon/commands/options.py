@@ -29,6 +29,16 @@ class Options:
     theme: str | None = None
     ascii: bool = False
     no_color: bool = False
+    step: str | None = None
+    """"module:function" of what a step of the job begins with."""
+    stacks: bool = True
+    """Whether the job's stack may be looked at while nothing else tells what it does."""
+
+    @property
+    def hook(self) -> dict[str, object]:
+        """What goes to the hook: only what is not as usual."""
+        told: dict[str, object] = {} if self.step is None else {"step": self.step}
+        return told if self.stacks else {**told, "stacks": False}
 
     @property
     def screen(self) -> bool:

@@ -43,7 +43,7 @@ def run(command: Sequence[str], options: Options, env: Mapping[str, str] | None 
         with contextlib.ExitStack() as stack:
             streams = _streams(output, options, stack)
             try:
-                process, session = launch(list(command), {}, env=None if env is None else dict(env), **streams)
+                process, session = launch(list(command), options.hook, env=None if env is None else dict(env), **streams)
             except Refused as refusal:
                 say(f"{clean(refusal.sentence)} [{refusal.code}]")
                 if refusal.process is None:

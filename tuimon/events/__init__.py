@@ -26,8 +26,19 @@ from tuimon.events.compiler import (
     PhaseBegan,
     PhaseEnded,
 )
-from tuimon.events.running import DeviceSamples, InstrumentAdded, Role, Samples, SyncLooked, ThreadSeen
-from tuimon.events.surroundings import GpuSampled, GpuUnavailable, HostSampled
+from tuimon.events.running import (
+    DeviceSamples,
+    InstrumentAdded,
+    LoopsSeen,
+    Role,
+    Samples,
+    SiteSeen,
+    SourceSeen,
+    StackSeen,
+    SyncLooked,
+    ThreadSeen,
+)
+from tuimon.events.surroundings import GpuSampled, GpuUnavailable, HostSampled, ThreadSampled
 from tuimon.events.target import Attaching, EndKind, HookStatus, Line, NotAvailable, TargetEnded, TargetSeen
 
 __all__ = [
@@ -51,13 +62,18 @@ __all__ = [
     "HostSampled",
     "InstrumentAdded",
     "Line",
+    "LoopsSeen",
     "NotAvailable",
     "PhaseBegan",
     "PhaseEnded",
     "Role",
     "Samples",
+    "SiteSeen",
+    "SourceSeen",
+    "StackSeen",
     "SyncLooked",
     "TargetEnded",
     "TargetSeen",
+    "ThreadSampled",
     "ThreadSeen",
 ]

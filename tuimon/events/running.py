@@ -7,10 +7,18 @@ from typing import Literal
 
 from tuimon.events.base import Event
 
-Role = Literal["forward", "backward", "resume", "optimizer", "eager", "crossing"]
+Role = Literal[
+    "forward", "backward", "resume", "optimizer", "eager", "crossing",
+    "data", "engine", "gc", "profiler", "communication", "loop", "mark", "cpu",
+]  # fmt: skip
 """What an instrument times or counts. "resume" marks the end of a boundary: the moment a resume function is called. "eager" is
 one call of a frame that ran in eager (past the limit, or because the frame is skipped whole); "crossing" one passage of the
-instruction at which a frame that is skipped whole would have been broken. These three have begin == end."""
+instruction at which a frame that is skipped whole would have been broken. These three have begin == end.
+
+"data": a wait for the next batch of a loader; "engine": a run of the autograd engine; "gc": a collection; "profiler": start,
+stop or step of a profiler; "communication": a collective, or the wait for one. "loop" is a passage of a loop's head, "mark"
+the begin of a step that the user has marked; both have begin == end. "cpu" is no stretch of time: its begin is an instant, and
+its end the CPU time in ns that the thread had used by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,8 @@ class ThreadSeen(Event):
 
     thread: int
     name: str
+    native: int | None = None
+    """Its id in the kernel (the TID under /proc/PID/task)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +64,59 @@ class Samples(Event):
     """A batch of timed calls, in the order in which they ended on each thread."""
 
     rows: tuple[tuple[int, int, int, int, int], ...]
-    """(instrument, thread, flags, begin_ns, end_ns). Flag 1: the call raised. Where only an instant is
+    """(instrument, thread, flags, begin_ns, end_ns). Flag 1: the call raised. Bits 8 to 15 of a "gc": its generation; bits 8 to
+    31 of a "communication": the number of the collective in its group, as all ranks count it, or 0. Where only an instant is
     told ("resume", "eager", "crossing"), begin_ns == end_ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSeen(Event):
+    """Where a long call of an instrument was made from: told for some of those above a millisecond. `t_ns` is its end."""
+
+    instrument: int
+    code: int
+    """The code object of the innermost frame that is not the library's own (`CodeSeen`)."""
+    line: int
+    lasti: int
+    """The instruction's offset in it, bytes."""
+    stack: tuple[tuple[str, int, str], ...] = ()
+    """The innermost frames, outermost first: (file, line, function)."""
+    thread: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StackSeen(Event):
+    """A look at a thread's stack, taken by the hook's own thread while no timed call of that thread began or ended."""
+
+    thread: int
+    since_ns: int
+    """Nothing had been timed on the thread since then."""
+    rows: tuple[tuple[int, int, int, int], ...]
+    """(code, line, offset of the instruction, 1 where it is a generator's frame) of each frame, outermost first, `CodeSeen`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSeen(Event):
+    """The text of a line that a `SiteSeen` or a `StackSeen` names, as the file had it when it was looked up."""
+
+    file: str
+    line: int
+    text: str
+    """Stripped."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopsSeen(Event):
+    """The loops in which a timed call stands, and which instruments tell the passages of their heads."""
+
+    thread: int
+    anchor: int
+    """The instrument whose call this is."""
+    heads: tuple[tuple[int, int, int, int], ...]
+    """(instrument of role "loop", or 0 where its passages cannot be told; code; offset of the head; offset of the jump back) of
+    each, outermost first."""
+    site: tuple[tuple[int, int], ...]
+    """(code, offset) of the instruction at which each of the user's frames stood, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)

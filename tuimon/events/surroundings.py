@@ -55,3 +55,25 @@ class HostSampled(Event):
     major_faults: int | None = None
     read_bytes: int | None = None
     written_bytes: int | None = None
+    swap_bytes: int | None = None
+    """The target's memory that is swapped out."""
+    throttled_s: float | None = None
+    """Total time for which the container's CPU quota held it back, where the control group tells."""
+    pressure: tuple[tuple[str, float], ...] = ()
+    """("cpu" | "memory" | "io", percent of the last ten seconds in which some task waited for it), from /proc/pressure."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSampled(Event):
+    """One reading of a thread of the target, from outside."""
+
+    native: int
+    """Its id in the kernel."""
+    wait_s: float | None
+    """Total time for which it was ready to run and no core was free for it (/proc/PID/task/TID/schedstat)."""
+    run_s: float | None
+    """Total time on a core."""
+    major_faults: int | None = None
+    minor_faults: int | None = None
+    io_wait_s: float | None = None
+    """Total time it waited for block devices (delayacct_blkio_ticks), None where the kernel does not count it."""

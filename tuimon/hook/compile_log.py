@@ -155,6 +155,7 @@ class CompileLog(logging.Handler, metaclass=Mortal):
         self._hook.here[0] = False
         super()._at_fork_reinit()
         self._logger.handlers = [handler for handler in self._logger.handlers if handler is not self]
+        self._hook.collections.forked()
 
     def _take(self, record):
         metadata = getattr(record, "metadata", None)

@@ -16,6 +16,7 @@ from .remains import Mortal
 CALLS, CROSSINGS, LIMITED = "frames.eager_calls", "boundaries.crossings", "frames.limited_eager_calls"
 ALONE = "itself alone: frames that it calls then are not compiled any more, and not counted"
 ALL = "all its calls, also those that Dynamo did not see"
+EAGER = "eager calls"
 BY_LINE = "by line: before the attach Dynamo noted no instruction"
 MOST_OF_A_STANCE = 1024  # frames that are watched because of a stance
 MOST_STANCES = 32  # changes of stance that are followed at once; each costs a message and more for each frame
@@ -160,11 +161,19 @@ class Eager(metaclass=Mortal):
         self._hook.send_added(number, role, compile_id, name, name, file, line, before_attach, **more)
         return number
 
-    def _why_no_monitoring(self):
+    def monitoring(self):
+        """What watches code objects by `sys.monitoring`: one for the session, shared with those who watch other things by it.
+
+        To be asked for once under the session's gate, before two threads can: each would take a tool.
+        """
         if self._monitoring is None:
             self._monitoring = Monitoring(self._hook, self._forced)
-            self._hook.instrument("eager calls", "on")
-        return self._monitoring.why_not()
+        return self._monitoring
+
+    def _why_no_monitoring(self):
+        if EAGER not in self._hook.instruments:
+            self._hook.instrument(EAGER, "on")
+        return self.monitoring().why_not()
 
     def _watcher(self):
         """What is to watch calls of frames that have entries; None where nothing can, and then that has been told."""

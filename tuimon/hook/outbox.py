@@ -30,6 +30,8 @@ class Outbox(metaclass=Mortal):
         self.limit = QUEUE_LIMIT
         self.dropped = [0]  # a list, so that the timers' closures can count in it
         self.samples = 0
+        self.packed = 0
+        """Entries of either kind that have left the queue."""
         self._unsent = bytearray()
         self._names = {}
         self._sock = sock
@@ -49,11 +51,12 @@ class Outbox(metaclass=Mortal):
         name = self._names.get(ident)
         if name is None:
             thread = threading._active.get(ident)
+            native = getattr(thread, "native_id", None)
             name = f"{thread.name if thread is not None else 'thread'} ({ident & 0xFFFFFF:x})"
             if ident == threading._main_thread.ident:
                 name = "main"
             self._names[ident] = name
-            self.put({"k": "thread", "t": time.monotonic_ns(), "thread": ident, "name": name})
+            self.put({"k": "thread", "t": time.monotonic_ns(), "thread": ident, "name": name, "native": native})
         return name
 
     def name_threads(self):
@@ -93,6 +96,7 @@ class Outbox(metaclass=Mortal):
                 queue.appendleft(entry)
                 break
             keep(entry)
+        self.packed += len(rows) or 1
         if rows:
             self.samples += len(rows)
             self._unsent += wire.samples_frame(rows)

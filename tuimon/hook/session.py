@@ -15,20 +15,29 @@ from _thread import allocate_lock
 
 from . import facts, history, offers, timers, wire
 from .codes import Codes
+from .collect import Collections
+from .comm import Communication
 from .compile_log import CompileLog
 from .device_clock import DeviceClock
 from .eager import Eager
 from .line import Life, Line
+from .looking import EVERY_NS, Looking
+from .loops import Loops
+from .marks import Marks
 from .now import Now
 from .outbox import Outbox
 from .regions import Regions
 from .remains import Mortal
 from .settings import Settings
+from .sites import Sites
 from .steps import Steps
+from .thread_clock import ThreadClock
 from .torch_names import TorchNames
 from .undo import Undo
+from .waits import Waits
 
 TICK_MS = 100  # how often the queue is emptied
+LOOK_MS = EVERY_NS // 1_000_000
 STATUS_S = 1.0
 GOODBYE_S = 0.5  # at most so long is spent on sending what is left when the session or the job ends
 GATE_S = 2.0  # at most so long the hook's thread waits for a thread of the job that is putting something in
@@ -59,9 +68,17 @@ class Session(metaclass=Mortal):
         self._gate = allocate_lock()  # held by whoever puts something in, and to end that
         self.codes = Codes(self)
         self.eager = Eager(self)
+        self.loops = Loops(self)
+        self._looking = Looking(self, self.loops, self._options.get("stacks") is not False)
+        self._marks = Marks(self, self._options.get("step"))
         self.clock = DeviceClock(self)
         self._regions = Regions(self)
+        self.sites = Sites(self)
+        self.thread_clock = ThreadClock(self)
         self._steps = Steps(self)
+        self.collections = Collections(self)
+        self._waits = Waits(self)
+        self._communication = Communication(self)
         self._log = CompileLog(self)
         self.now = Now(self, self._log.heard)
 
@@ -72,7 +89,7 @@ class Session(metaclass=Mortal):
 
         Only Exception is held back: a KeyboardInterrupt that lands here is the job's own.
         """
-        if self.instruments.get(name, "on") != "on":
+        if not self.instruments.get(name, "on").startswith("on"):
             return otherwise
         try:
             return function(*args)
@@ -81,7 +98,7 @@ class Session(metaclass=Mortal):
             return otherwise
 
     def instrument(self, name, state):
-        """Note the state of an instrument: "on", or why it is not."""
+        """Note the state of an instrument: "on", "on: " and how; or why it is not, which begins with another word."""
         self.instruments[name] = state
 
     def skip(self, function):
@@ -116,6 +133,7 @@ class Session(metaclass=Mortal):
                 **more,
             }
         )
+        self.loops.added(number, role, before_attach)
 
     def send_gap(self, what, why):
         """Tell tuimon what cannot be told here, in the report's own names, and why: a sentence."""
@@ -183,7 +201,14 @@ class Session(metaclass=Mortal):
             for code in _codes_of_the_hook():
                 skip_code(code)
             self._skip_code = skip_code
+            # here, where one thread is at a time
+            self.guarded("loops", self.eager.monitoring().why_not, None)
+        self.guarded("marked steps", self._marks.watch, None)
+        self.guarded("steps", self.thread_clock.watch, None)
         self.guarded("steps", self._steps.watch, None)
+        self.guarded("collections", self.collections.watch, None)
+        self.guarded("waits", self._waits.watch, None)
+        self.guarded("communication", self._communication.watch, None)
         self.guarded("regions", self._watch_if_loaded, None)
         self.guarded("eager calls", self.eager.watch_stance, None)
 
@@ -239,9 +264,9 @@ class Session(metaclass=Mortal):
         poll = select.poll()  # not select(): a job can have more than 1,024 files open
         poll.register(self._sock, select.POLLIN)
         self._life.watch(poll)
-        next_status = 0.0
+        next_tick = next_status = 0.0
         while True:
-            ready = poll.poll(TICK_MS)
+            ready = poll.poll(LOOK_MS if self._looking.on else TICK_MS)
             if self._life.is_over(poll, ready):
                 self._reason = "tuimon has gone"
                 return
@@ -255,13 +280,19 @@ class Session(metaclass=Mortal):
                 for kind, body in decoder.feed(data) if data else ():
                     if kind == wire.JSON_FRAME and wire.read_json(body).get("cmd") == "detach":
                         return
+            self._looking.tick()
+            self.guarded("loops", self.loops.take, None)
+            now = time.monotonic()
+            if now < next_tick:
+                continue
+            next_tick = now + (TICK_MS - LOOK_MS / 2) / 1000
             self.torch_is_there()
             self.now.tick()
-            now = time.monotonic()
             if now >= next_status:
                 next_status = now + STATUS_S
                 self._tell_facts()
                 self.guarded("eager calls", self.eager.look, None)
+                self.guarded("loops", self.loops.second, None)
                 self.clock.poll()
                 self._names.look()
                 self._tell_status()

@@ -5,6 +5,9 @@ it must not trace becomes a graph break that the job did not have. But every `Op
 `torch.autograd.profiler.record_function("Optimizer.step#...")`, which Dynamo replaces by nothing without looking at its
 methods. So those two methods are what we stand in for; an optimizer that is compiled itself passes no record_function, and
 tuimon counts the region of its step instead.
+
+A loader's wait for its next batch is such a place too: torch's iterators make it within `record_function("enumerate(DataLoader)
+#...")`, with workers or without.
 """
 
 import sys
@@ -12,19 +15,22 @@ import time
 from _thread import get_ident
 
 from .remains import Mortal
+from .sites import LONG_NS
 
 MARK = "Optimizer.step#"
+LOADING = "enumerate(DataLoader)#"
 SURE = 64
 
 
 class Steps(metaclass=Mortal):
-    """Times `Optimizer.step` from the moment torch is there."""
+    """Times `Optimizer.step`, and the loader's waits, from the moment torch is there."""
 
     def __init__(self, hook):
         self._hook = hook
         self._numbers = {}
         self._classes = {}
         """name of the record_function -> [steps of the same object in a row, the object's instrument]."""
+        self._loaders = {}  # name of the record_function -> instrument
         self._on = False
 
     def watch(self):
@@ -46,15 +52,16 @@ class Steps(metaclass=Mortal):
         self._hook.instrument("steps", "on")
 
     def _timers(self, enter, leave):
-        now, ident, mark = time.monotonic_ns, get_ident, MARK
-        here, outbox, number_of = self._hook.here, self._hook.outbox, self._number_of
+        now, ident, marks, loading, long = time.monotonic_ns, get_ident, (MARK, LOADING), LOADING, LONG_NS
+        here, outbox, number_of, loader_of = self._hook.here, self._hook.outbox, self._number_of, self._loader_of
+        read, tell = self._hook.thread_clock.read, self._hook.sites.tell
         queue, limit, dropped = outbox.queue, outbox.limit, outbox.dropped
         put = queue.append
         began = {}
 
         def __enter__(self):
             name = self.name
-            if type(name) is str and name.startswith(mark) and here[0]:
+            if type(name) is str and name.startswith(marks) and here[0]:
                 began[id(self)] = now()
             return enter(self)
 
@@ -62,14 +69,28 @@ class Steps(metaclass=Mortal):
             result = leave(self, exc_type, exc_value, traceback)
             begin = began.pop(id(self), None) if began else None
             if begin is not None and here[0]:
-                end = now()
-                if len(queue) < limit:
-                    put((number_of(self.name), ident(), 0, begin, end))
-                else:
+                end, name, thread = now(), self.name, ident()
+                if len(queue) >= limit:
                     dropped[0] += 1
+                elif name.startswith(loading):
+                    number = loader_of(name)
+                    put((number, thread, int(exc_type is not None), begin, end))  # at the loader's end: StopIteration
+                    if end - begin >= long:
+                        tell("data", number, begin, end)
+                else:
+                    put((number_of(name), thread, 0, begin, end))
+                    read(thread, end)
             return result
 
         return __enter__, __exit__
+
+    def _loader_of(self, name):
+        """The instrument of a kind of loader: "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"."""
+        number = self._loaders.get(name)
+        if number is None:
+            number = self._loaders[name] = self._hook.next_number()
+            self._hook.send_added(number, "data", None, "DataLoader", name[len(LOADING) :], "", 0, False)
+        return number
 
     def _number_of(self, name):
         """The instrument of the optimizer whose step is running: one for each object, so that two are told from two steps.

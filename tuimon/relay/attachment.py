@@ -163,11 +163,12 @@ class Attachment:
     def _host_source(self, pid: int) -> list[Source]:
         try:
             from tuimon.sources.host import HostSource
+            from tuimon.sources.threads import ThreadSource
         except ImportError as error:
             why = f"no psutil at the far end ({error}): pip install psutil there"
             self._event(ev.NotAvailable(time.monotonic_ns(), "host", why))
             return []
-        return [HostSource(self._event, pid)]
+        return [HostSource(self._event, pid), ThreadSource(self._event, pid)]
 
     def _event(self, event: ev.Event) -> None:
         frame = wire.json_frame(carried.encode(event))

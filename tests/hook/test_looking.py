@@ -1,0 +1,176 @@
+"""Samples of the stack of the thread that runs the steps: when one is taken, what it says, when they end."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.hook.test_eager import needs_monitoring
+from tests.hook.test_loops import Session
+from tuimon.hook import looking, timers
+from tuimon.hook.looking import EVERY_NS, Looking
+from tuimon.hook.loops import Loops
+
+
+class Thread:
+    """A thread of the job that stands where it is told to, and a hook that looks at it."""
+
+    def __init__(self, hook: Session, wanted: bool = True) -> None:
+        self.hook = hook
+        self.loops = Loops(hook)
+        self.looking = Looking(hook, self.loops, wanted)
+        self.now = time.monotonic_ns()
+
+    @contextlib.contextmanager
+    def standing(self, in_what: Callable[[Callable[[], None]], Any]) -> Iterator[int]:
+        inside, go_on = threading.Event(), threading.Event()
+
+        def stand() -> None:
+            inside.set()
+            assert go_on.wait(30)
+
+        thread = threading.Thread(target=in_what, args=(stand,))
+        thread.start()
+        try:
+            assert inside.wait(30) and thread.ident is not None
+            self.loops._threads.clear()
+            self.loops.saw(thread.ident)
+            yield thread.ident
+        finally:
+            go_on.set()
+            thread.join()
+
+    def ticks(self, count: int) -> None:
+        """So many looks' time passes."""
+        for _ in range(count):
+            self.now += EVERY_NS
+            self.looking._tick(self.now)
+
+    @property
+    def looks(self) -> list[dict[str, Any]]:
+        return self.hook.messages("look")
+
+
+@pytest.fixture
+def hook() -> Iterator[Session]:
+    made = Session()
+    yield made
+    made.here[0] = False
+    assert made.undo.run() == []
+
+
+def plain(stand: Callable[[], None]) -> None:
+    stand()
+
+
+def test_a_thread_of_which_nothing_is_told_is_looked_at(hook: Session) -> None:
+    job = Thread(hook)
+    with job.standing(plain) as ident:
+        job.ticks(4)
+    first, *others = job.looks
+    names = {message["code"]: message["function"] for message in hook.messages("code")}
+    assert first["thread"] == ident and first["since"] < first["t"] == job.looks[0]["t"]
+    assert [names[row[0]] for row in first["rows"]][-4:-2] == ["plain", "stand"]
+    assert others and all(look["same"] is True and "rows" not in look for look in others)
+    assert hook.instruments["stack looks"].startswith("on: every 20 ms while nothing else is seen, ")
+
+
+def test_a_thread_whose_calls_are_told_is_not(hook: Session) -> None:
+    job = Thread(hook)
+    with job.standing(plain) as ident:
+        for _ in range(5):
+            hook.outbox.queue.append((1, ident, 0, 1, 2))
+            job.ticks(1)
+        assert job.looks == []
+        hook.outbox.queue.append((1, ident + 1, 0, 1, 2))  # another thread's, and a message
+        hook.outbox.put({"k": "status"})
+        job.ticks(2)
+        assert job.looks != []
+
+
+def test_what_is_emptied_from_the_queue_is_still_something(hook: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Thread(hook)
+    with job.standing(plain) as ident:
+        for _ in range(5):
+            hook.outbox.queue.append((1, ident, 0, 1, 2))
+            hook.outbox._pack(hook.outbox.queue)
+            job.ticks(1)
+        assert job.looks == []
+
+
+def test_within_a_timed_call_and_a_compilation_there_is_no_look(hook: Session) -> None:
+    def timed(stand: Callable[[], None]) -> None:
+        timers.call_timer(stand, 5, hook.outbox, hook.here)()
+
+    scope: dict[str, Any] = {"__name__": "torch._dynamo.convert_frame"}
+    exec("def _compile(stand):\n    stand()", scope)
+    for in_what in (timed, scope["_compile"]):
+        job = Thread(hook)
+        with job.standing(in_what):
+            job.ticks(8)
+            assert job.looks == []
+
+
+def test_where_the_same_is_seen_for_long_looks_become_fewer(hook: Session) -> None:
+    job = Thread(hook)
+    with job.standing(plain):
+        job.ticks(60)
+        many = len(job.looks)
+        job.ticks(300)
+        assert many > 45 and len(job.looks) - many < 25
+        hook.outbox.queue.append((1, job.loops.thread() or 0, 0, 1, 2))
+        before = len(job.looks)
+        job.ticks(6)
+        assert len(job.looks) - before >= 4
+
+
+def test_looks_that_are_dear_become_fewer_and_end(hook: Session) -> None:
+    job = Thread(hook)
+    for every in (20, 40, 80):
+        for _ in range(looking.BATCH):
+            job.looking._pay(every * 11_000, job.now)
+            job.now += every * 1_000_000
+        assert job.looking.on is (every < 80)
+        assert hook.instruments["stack looks"].startswith(
+            "on: every " if every < 80 else "off: a look took 880 us, more than 1%"
+        )
+
+
+def test_switched_off_nothing_is_looked_at(hook: Session) -> None:
+    job = Thread(hook, wanted=False)
+    with job.standing(plain):
+        job.ticks(5)
+    assert job.looks == [] and hook.instruments["stack looks"] == "off: switched off by an option"
+
+
+@needs_monitoring
+def test_an_iterator_that_a_loop_waits_for_is_timed_from_then_on(hook: Session) -> None:
+    job = Thread(hook)
+    again = threading.Event()
+
+    def items(stand: Callable[[], None]) -> Iterator[int]:
+        yield 0
+        stand()
+        yield 1
+        yield 2
+
+    def loop(stand: Callable[[], None]) -> None:
+        for item in items(stand):
+            if item == 0:
+                job.loops.anchor(8)
+                job.loops.take()
+        again.set()
+
+    with job.standing(loop) as ident:
+        job.ticks(3)
+        assert job.looks[0]["thread"] == ident
+        assert {row[3] for row in job.looks[0]["rows"]} == {0, 1}
+    assert again.is_set()
+    (data,) = [added for added in hook.added if added["role"] == "data"]
+    # the item that was waited for had begun before; two more, one of them the end
+    assert hook.samples.count(data["number"]) == 2
