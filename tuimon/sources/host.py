@@ -10,6 +10,7 @@ from typing import TypeVar
 import psutil
 
 from tuimon.events import HostSampled, NotAvailable
+from tuimon.sources import kernel
 from tuimon.sources.ticker import Put, Ticker
 
 T = TypeVar("T")
@@ -78,6 +79,7 @@ class HostSource:
         self._pid = pid
         self._process: psutil.Process | None = None
         self._run_queue = RunQueue(Path(f"/proc/{pid}/task"))
+        self._quotas: list[Path] | None = None
         self._ticker = Ticker("tuimon-host", period, self._round, self._failed)
 
     def start(self) -> None:
@@ -134,7 +136,15 @@ class HostSource:
             major_faults=faults,
             read_bytes=None if io is None else int(io.read_bytes),
             written_bytes=None if io is None else int(io.write_bytes),
+            swap_bytes=kernel.swapped_bytes(kernel.read(Path(f"/proc/{self._pid}/status")) or ""),
+            throttled_s=self._throttled(),
+            pressure=kernel.pressure(),
         )
+
+    def _throttled(self) -> float | None:
+        if self._quotas is None:  # a process seldom moves to another group
+            self._quotas = kernel.control_groups(kernel.read(Path(f"/proc/{self._pid}/cgroup")) or "")
+        return kernel.throttled_s(self._quotas)
 
     def _major_faults(self) -> int | None:
         try:

@@ -27,10 +27,15 @@ class LiveDecoder:
         self._how = how
         self._cold: dict[str, tuple[str, str]] = {}
         """Thread -> (compile id, phase) of a compilation that tuimon came into the middle of, as its stack shows it."""
+        self._looks: dict[int, tuple[tuple[int, int, int, int], ...]] = {}
+        """Thread -> the frames that the latest look at it showed."""
         self._readers: dict[str, Callable[[Mapping[str, Any]], list[ev.Event]]] = {
             "facts": self._facts,
             "added": self._added,
-            "thread": lambda m: [ev.ThreadSeen(m["t"], m["thread"], m["name"])],
+            "thread": lambda m: [ev.ThreadSeen(m["t"], m["thread"], m["name"], m.get("native"))],
+            "site": self._site,
+            "look": self._look,
+            "loops": self._loops,
             "trace": self._trace,
             "status": self._status,
             "frame": self._frame,
@@ -134,12 +139,35 @@ class LiveDecoder:
         return [ev.InstrumentAdded(message["t"], **told)]
 
     @staticmethod
+    def _site(message: Mapping[str, Any]) -> list[ev.Event]:
+        stack = _stack(message.get("stack") or ())
+        told = {field: message[field] for field in ("instrument", "code", "line", "lasti", "thread")}
+        return [ev.SiteSeen(message["t"], stack=stack, **told)]
+
+    def _look(self, message: Mapping[str, Any]) -> list[ev.Event]:
+        """A look at a thread; one that shows what the one before it showed says only so."""
+        thread = message["thread"]
+        if message.get("same"):
+            rows = self._looks.get(thread, ())
+        else:
+            rows = tuple((code, line, offset, int(generator)) for code, line, offset, generator in message["rows"])
+            if thread in self._looks or len(self._looks) < MOST_COLD:
+                self._looks[thread] = rows
+        return [ev.StackSeen(message["t"], thread, message["since"], rows)]
+
+    @staticmethod
+    def _loops(message: Mapping[str, Any]) -> list[ev.Event]:
+        heads = tuple((instrument, code, head, jump) for instrument, code, head, jump in message["heads"])
+        site = tuple((code, offset) for code, offset in message["site"])
+        return [ev.LoopsSeen(message["t"], message["thread"], message["anchor"], heads, site)]
+
+    @staticmethod
     def _status(message: Mapping[str, Any]) -> list[ev.Event]:
         instruments = tuple(sorted((str(k), str(v)) for k, v in message["instruments"].items()))
         found: list[ev.Event] = [
             ev.HookStatus(message["t"], message["samples"], message["dropped"], message["hook_s"], instruments)
         ]
-        found += [ev.NotAvailable(message["t"], name, state) for name, state in instruments if state != "on"]
+        found += [ev.NotAvailable(message["t"], name, state) for name, state in instruments if not state.startswith("on")]
         return found
 
     @staticmethod
