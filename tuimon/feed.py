@@ -21,9 +21,11 @@ from tuimon.hook.wire import WireError
 from tuimon.model import Model
 from tuimon.sources.host import HostSource
 from tuimon.sources.inbox import Inbox
+from tuimon.sources.lines import Lines
 from tuimon.sources.live import LiveDecoder
 from tuimon.sources.nvml import NvmlSource
 from tuimon.sources.nvml_shared import SharedGpus
+from tuimon.sources.threads import ThreadSource
 from tuimon.tail import Tail
 from tuimon.ways import Contact, Session, Way
 
@@ -91,6 +93,8 @@ class LiveFeed:
         self._shared: SharedGpus | None = None
         self._nvml: NvmlSource | None = None
         self._host: HostSource | None = None
+        self._threads: ThreadSource | None = None
+        self._lines: Lines | None = None
         self._tail = None if output is None else Tail(output, self._inbox.put)
 
     # ---------------------------------------------------------------- for the owner, on one thread
@@ -216,6 +220,8 @@ class LiveFeed:
             self._nvml.stop()
         if self._host is not None:
             self._host.stop()
+        if self._threads is not None:
+            self._threads.stop()
         if self._tail is not None:
             self._tail.stop()
 
@@ -293,6 +299,7 @@ class LiveFeed:
         self.label = self.label or str(session.pid)
         self._decoder = LiveDecoder(session.pid, command, session.how)
         self._heard_ns = time.monotonic_ns()
+        self._lines = None if session.brings_sources else Lines()  # another host has other files under the same names
         session.start(self._frame, self._ended)
         if session.brings_sources:
             self._shared = None
@@ -304,6 +311,8 @@ class LiveFeed:
             self._nvml.start()
         self._host = HostSource(self._inbox.put, session.pid)
         self._host.start()
+        self._threads = ThreadSource(self._inbox.put, session.pid)
+        self._threads.start()
 
     # ---------------------------------------------------------------- on the reader's thread
 
@@ -315,7 +324,7 @@ class LiveFeed:
             self._unread_why = str(error) if isinstance(error, WireError) else f"{type(error).__name__}: {error}"
             self._unread += 1
             return
-        self._inbox.put_many(events)
+        self._inbox.put_many(events if self._lines is None else self._lines.told(events))
 
     def _ended(self, reason: str) -> None:
         self._reader_over.set()

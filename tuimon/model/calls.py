@@ -68,15 +68,23 @@ class CallFold:
         self._of_entry: dict[Entry, list[_Instrument]] = {}
         self._threads: dict[int, _Thread] = {}
         self._graphs: Counter[str] = Counter()
-        self._steps = StepFold(model)
+        self.steps = StepFold(model)
         self.handlers: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.InstrumentAdded: self._added,
             ev.ThreadSeen: self._thread_seen,
             ev.Samples: self._samples,
+            ev.LoopsSeen: self.steps.loops,
+            ev.SiteSeen: self.steps.site,
+            ev.StackSeen: self._look,
         }
 
     def _thread_seen(self, event: ev.ThreadSeen) -> None:
         self._model.name_thread(event.name, event.thread)
+        self.steps.thread_seen(event, MOST_THREADS)
+
+    def _look(self, event: ev.StackSeen) -> None:
+        if self.steps.look(event):
+            self._model.changed("steps")
 
     def _added(self, event: ev.InstrumentAdded) -> None:
         if event.instrument not in self._instruments and not self._model.room(
@@ -111,6 +119,9 @@ class CallFold:
             self._find_skipped(instrument, event.counted)
         if entry is not None and event.role not in ("eager", "crossing"):
             self._tie_together(entry, instrument)
+        called = "eager" if event.role == "eager" else f"{generation}:{event.compile_id or event.name}"
+        of_frame = frame_key(generation, event.compile_id) if event.compile_id and event.role != "eager" else None
+        self.steps.added(event, called, of_frame or "", is_optimizer=instrument.is_optimizer)
 
     def _frame_of(self, event: ev.InstrumentAdded, generation: int) -> Frame | None:
         """The frame whose calls in eager an instrument counts: by its code object, which a reset does not change."""
@@ -175,19 +186,15 @@ class CallFold:
             if instrument.region is not None:
                 self._call(instrument, instrument.region, thread, thread_number, flags, begin_ns, end_ns)
                 regions = True
-                if instrument.is_optimizer:
-                    steps |= self._steps.optimizer(number, begin_ns, end_ns)
             elif instrument.frame is not None:
                 instrument.frame.eager_calls = (instrument.frame.eager_calls or 0) + 1
-                self._steps.began(begin_ns)
                 frames = True
             elif instrument.skipped is not None:
-                boundaries |= self._passed(instrument)
+                boundaries |= self._passed(instrument, end_ns)
             elif instrument.boundary is not None:
                 self._crossing(instrument, instrument.boundary, thread, thread_number, begin_ns)
                 boundaries = True
-            elif instrument.role == "optimizer":
-                steps |= self._steps.optimizer(number, begin_ns, end_ns)
+            steps |= self.steps.row(number, thread_number, flags, begin_ns, end_ns)
             if end_ns > self._model.now_ns:
                 self._model.now_ns = end_ns
         for section, happened in (("regions", regions), ("boundaries", boundaries), ("steps", steps), ("frames", frames)):
@@ -234,8 +241,7 @@ class CallFold:
             region.after_guard_change.add(took)
         else:
             region.steady.add(took)
-        self._steps.began(began)
-        self._steps.share(region.share, took)
+        self.steps.share(region.share, took, end_ns)
         thread.told_ns += took
         if region.direction != "forward" or instrument.entry is None:
             return
@@ -244,7 +250,7 @@ class CallFold:
             frame.compiled_calls += 1
         if instrument.tail is not None and not flags & RAISED:  # when the stretch ends is nobody's to say
             instrument.tail.crossings = (instrument.tail.crossings or 0) + 1
-            self._steps.share(instrument.tail.share, None)
+            self.steps.share(instrument.tail.share, None, end_ns)
             self._model.changed("boundaries")
         if instrument.leads_to_boundary:
             under_way = thread.open_at.setdefault(instrument.entry, [])
@@ -252,13 +258,13 @@ class CallFold:
             if len(under_way) > DEEPEST:
                 del under_way[0]
 
-    def _passed(self, instrument: _Instrument) -> bool:
+    def _passed(self, instrument: _Instrument, at_ns: int) -> bool:
         """An instruction at which a frame is skipped whole was passed. When the stretch began and ended is nobody's to say."""
         boundary = self._model.boundaries.get(instrument.skipped or "")
         if boundary is None:
             return False
         boundary.crossings = (boundary.crossings or 0) + 1
-        self._steps.share(boundary.share, None)
+        self.steps.share(boundary.share, None, at_ns)
         return True
 
     def _crossing(self, instrument: _Instrument, boundary: Boundary, thread: _Thread, thread_number: int, at_ns: int) -> None:
@@ -273,7 +279,8 @@ class CallFold:
             took = max(0, at_ns - began - callees - self._model.compiling_between(thread_number, began, at_ns))
             boundary.host.add(took)
             thread.told_ns += took
-        self._steps.share(boundary.share, took)
+            self.steps.boundary(thread_number, boundary.key, boundary.function, boundary.file, boundary.line, began, at_ns)
+        self.steps.share(boundary.share, took, at_ns)
 
 
 def _has_older_entry(frame: Frame, compile_id: str | None) -> bool:

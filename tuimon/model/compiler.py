@@ -73,6 +73,10 @@ class CompilerFold:
         """ns of [begin, end] that finished compilations of this thread (None: of any) cover, each instant once."""
         return self._now.overlap(thread, begin_ns, end_ns)
 
+    def code(self, number: int) -> ev.CodeSeen | None:
+        """The code object that has this number."""
+        return self._frames.numbered(number)
+
     def name_thread(self, name: str, number: int) -> None:
         """Tie a thread's name to its number."""
         self._now.name_thread(name, number)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tuimon.model.model import Model
+from typing import TYPE_CHECKING
+
 from tuimon.model.parts import Frame
+
+if TYPE_CHECKING:
+    from tuimon.model.model import Model
 
 
 def eager_calls(model: Model, frame: Frame) -> tuple[int | None, str]:

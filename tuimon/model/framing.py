@@ -31,6 +31,10 @@ class FrameFold:
         """A code object has a number."""
         keep(self._codes, event.code, event)
 
+    def numbered(self, number: int) -> ev.CodeSeen | None:
+        """The code object that has this number."""
+        return self._codes.get(number)
+
     def of(self, generation: int, compile_id: str) -> Frame | None:
         """The frame that an id belongs to, made on first sight."""
         number = frame_id(compile_id)

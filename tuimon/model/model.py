@@ -28,6 +28,8 @@ from tuimon.model.parts import (
     Surroundings,
     Target,
 )
+from tuimon.model.slowness import Slowness
+from tuimon.model.stepping import Told
 from tuimon.model.warmup import Warmup
 
 LOG_LINES = 2000
@@ -71,6 +73,8 @@ class Model:
         self.generations = Generations()
         self._compiler = CompilerFold(self)
         self._calls = CallFold(self)
+        self.slowness = Slowness(self)
+        self.each_step(self.slowness)
         self._handlers: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.Attaching: self._attaching,
             ev.TargetSeen: self._target_seen,
@@ -84,7 +88,9 @@ class Model:
             ev.HostSampled: self._host_sampled,
             **self._compiler.handlers,
             **self._calls.handlers,
+            **self.slowness.handlers,
             ev.InstrumentAdded: self._instrument_added,
+            ev.CompileFinished: self._compile_finished,
         }
 
     def apply(self, events: Iterable[ev.Event]) -> None:
@@ -148,6 +154,28 @@ class Model:
         self._compiler.instrument_added(event)
         self._calls.handlers[ev.InstrumentAdded](event)
 
+    def _compile_finished(self, event: ev.CompileFinished) -> None:
+        self._compiler.handlers[ev.CompileFinished](event)
+        if not event.before_attach and self._calls.steps.compiled(self.compilations[-1]):
+            self.changed("steps")
+
+    def each_step(self, told: Told) -> None:
+        """Have this told of each step that is over; for the folds."""
+        self._calls.steps.listeners.append(told)
+
+    @property
+    def step_thread(self) -> int | None:
+        """The ident of the thread that steps run on; None while there is none."""
+        return self._calls.steps.thread
+
+    def native(self, thread: int) -> int | None:
+        """The id in the kernel of the thread with this ident, where it was told."""
+        return self._calls.steps.lanes.native(thread)
+
+    def code(self, number: int) -> ev.CodeSeen | None:
+        """The code object that has this number in events."""
+        return self._compiler.code(number)
+
     def name_thread(self, name: str, number: int) -> None:
         """Tie a thread's name in compile events to its number in samples; for the folds."""
         self._compiler.name_thread(name, number)
@@ -189,9 +217,12 @@ class Model:
         self.target.ended_ns, self.target.status = event.t_ns, event.status
         self.running.clear()
         self.say(event.t_ns, "target", event.detail)
+        if self._calls.steps.ended(event):
+            self.changed("steps")
         self.changed("target", "now")
 
     def _hook_status(self, event: ev.HookStatus) -> None:
+        self._calls.steps.status(event)
         coverage = self.coverage
         coverage.samples, coverage.dropped, coverage.hook_s = event.samples, event.dropped, event.hook_s
         coverage.instruments = dict(event.instruments)
@@ -222,6 +253,7 @@ class Model:
         history = self.surroundings.gpu_history.setdefault(event.index, deque(maxlen=HISTORY))
         history.append(event.utilization)
         self.surroundings.gpu_why_not = None
+        self.slowness.gpu(event)
         self.changed("gpu")
 
     def _gpu_unavailable(self, event: ev.GpuUnavailable) -> None:
@@ -234,4 +266,5 @@ class Model:
         if self.warmup.rss_first is None:
             self.warmup.rss_first = event.rss_bytes
         self.surroundings.cpu_history.append(event.cpu_percent)
+        self.slowness.host(event)
         self.changed("host")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tuimon.events import GpuSampled, HostSampled
 from tuimon.model.statistics import Durations
+from tuimon.model.step_parts import SlowStep, StepAccount, StepEvidence
 
 FrameKey = str
 """`generation:frame id`, e.g. "0:2": a code object as Dynamo numbers it. Lines and names are no keys."""
@@ -260,6 +261,22 @@ class Steps:
     last_end_ns: int | None = None
     steady_n: int = 0
     steady_ns: int = 0
+    how: str = ""
+    """In words, how steps are told: "from the optimizer", "the order of the regions repeats every 12 calls", .."""
+    why_not: str = ""
+    """Why none are told, where that is known, with what would help."""
+    accounts: deque[StepAccount] = field(default_factory=lambda: deque(maxlen=2048))
+    """Oldest first."""
+    slow: deque[SlowStep] = field(default_factory=lambda: deque(maxlen=512))
+    """Oldest first."""
+    slow_n: int = 0
+    """Slow steps ever, those that fell out included."""
+    evidences: dict[int, StepEvidence] = field(default_factory=dict)
+    """What was seen of the last steps of which anything was, by index."""
+
+    def evidence(self, index: int) -> StepEvidence | None:
+        """What was seen of a step beyond its account; None where there was nothing to tell, or it is too long ago."""
+        return self.evidences.get(index)
 
 
 @dataclass(slots=True)

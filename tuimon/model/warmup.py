@@ -30,6 +30,10 @@ class Warmup:
         if self.steps is None and self.in_a_row >= WARM_STEPS:
             self.steps, self.rss_over = steps, rss
 
+    def anew(self) -> None:
+        """Steps are counted anew."""
+        self.in_a_row, self.steps, self.rss_over = 0, None, None
+
 
 def warm(model: Model) -> bool:
     """Whether the warm-up is over."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuimon.model.findings import boundaries, eager, recompiles, settings
+from tuimon.model.findings import boundaries, eager, recompiles, settings, slow
 from tuimon.model.findings.boundaries import BOUNDARY_SHARE, per_step, share_of_step
 from tuimon.model.findings.finding import Finding
 
@@ -27,7 +27,7 @@ _SILENT = ("skipped frame", "limit")
 def findings(model: Model) -> list[Finding]:
     """All findings: what makes the whole compilation void, then what runs in eager unseen, then by cost; those whose cost is
     not known come last."""
-    found = [*settings.find(model), *eager.find(model), *boundaries.find(model), *recompiles.find(model)]
+    found = [*settings.find(model), *eager.find(model), *boundaries.find(model), *recompiles.find(model), *slow.find(model)]
     return sorted(found, key=_weight)
 
 

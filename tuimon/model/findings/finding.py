@@ -15,7 +15,7 @@ class Finding:
 
     kind: str
     """"boundary", "recompile", "late compile", "limit", "near limit", "skipped frame", "compiled nothing", "stance",
-    "disabled", "guards off", "suppress_errors"."""
+    "disabled", "guards off", "suppress_errors", "slow_step", "slower"."""
     title: str
     where: str
     """"file:line", or empty where it is about the whole process."""

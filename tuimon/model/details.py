@@ -1,0 +1,322 @@
+"""Where and what, in a person's words, for each category of one step: from the long rows, looks and compilations in it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tuimon.model.findings.finding import many, place, seconds, shown
+from tuimon.model.identity import is_library
+from tuimon.model.naming import OTHER, Told
+from tuimon.model.reading import reading_of
+from tuimon.model.step_parts import CATEGORIES, LongRow, StepAccount, StepEvidence
+
+if TYPE_CHECKING:
+    from tuimon.model.model import Model
+    from tuimon.model.parts import Compilation, Recompile
+
+LOOK_NS = 20_000_000
+"""A look stands for the time back to the look or row before it; the last one of a stretch also for so long after it."""
+MOST = 2
+"""So many compilations are told by name in one detail."""
+LONGEST_TEXT = 80
+"""Characters of a line's text in a detail."""
+_REMARK = re.compile(r"\s+#[^'\"]*$")
+
+TextOf = Callable[[str, int], str]
+"""The text of a line, stripped; empty where it is not known."""
+
+_COLLECTIVES = {
+    "allreduce": "all_reduce", "allgather": "all_gather", "_allgather_base": "all_gather_into_tensor", "alltoall": "all_to_all",
+    "_reduce_scatter_base": "reduce_scatter_tensor", "alltoall_base": "all_to_all_single",
+}  # fmt: skip
+"""The names of `torch.distributed` for its process group's methods, where they differ."""
+
+
+class Details:
+    """What is known of one step, category by category."""
+
+    def __init__(self, model: Model, account: StepAccount, evidence: StepEvidence | None, text_of: TextOf) -> None:
+        self._model = model
+        self._account = account
+        self._evidence = evidence or StepEvidence(0)
+        self._text_of = text_of
+        self._told: dict[str, Told] = {}
+
+    def tell(self, category: str) -> Told:
+        """The details of one of CATEGORIES."""
+        if category not in self._told:
+            special = {
+                "compile": self._compile, "gc": self._gc, "data wait": self._data, "communication": self._communication, OTHER:
+                self._other,
+            }.get(category)  # fmt: skip
+            self._told[category] = special() if special is not None else self._longest(category)
+        return self._told[category]
+
+    # ------------------------------------------------------------------------------------------ compile
+
+    @property
+    def compilations(self) -> list[Compilation]:
+        """Those that ran within the step, longest first."""
+        account, found = self._account, []
+        for one in reversed(self._model.compilations):
+            if one.before_attach:
+                continue
+            if one.ended_ns <= account.begin_ns:
+                break  # they are in the order of their ends
+            if one.began_ns < account.end_ns:
+                found.append(one)
+        # those on other threads are nothing that this step waited for, where it is known which are its own
+        own = {row.compile_id.split()[0] for row in self._evidence.rows if row.role == "compile" and row.compile_id}
+        mine = [one for one in found if one.compile_id in own] or found
+        return sorted(mine, key=lambda one: -(one.total_s or 0.0))
+
+    def _compile(self) -> Told:
+        found = self.compilations
+        if not found:
+            return Told()
+        words = [compilation_words(self._model, one) for one in found[:MOST]]
+        if len(found) > MOST:
+            words.append(f"and {len(found) - MOST} more")
+        evidence = []
+        for one in found[:MOST]:
+            caches = ", ".join(f"{cache} {result}" for cache, result in one.cache.items())
+            told = f", {caches}" if caches else ""
+            evidence.append(
+                f"[{one.compile_id}] {one.direction}: {seconds(one.total_s or 0.0)}{told} (torch's compilation metrics)"
+            )
+        return Told("; ".join(words), tuple(evidence))
+
+    # ------------------------------------------------------------------------------------------ rows
+
+    def _rows(self, category: str) -> list[LongRow]:
+        """Long rows of a category, most own time first."""
+        at = CATEGORIES.index(category)
+        return sorted((row for row in self._evidence.rows if row.category == at), key=lambda row: -row.own_ns)
+
+    def _gc(self) -> Told:
+        rows = self._rows("gc")
+        if not rows:
+            return Told("many short collections")
+        first = rows[0]
+        generation = "?" if first.generation is None else first.generation
+        text = self._site_text(first)
+        asked = "collect" in text
+        how = "automatic collection" if text and not asked else "collection"
+        more = f"; {many(len(rows) - 1, 'more collection')}" if len(rows) > 1 else ""
+        line = f": {text}" if asked else ""
+        detail = f"{how} of generation {generation}{self._at(first)}{line}, {seconds(_took(first))}{more}"
+        return Told(detail, (f"{seconds(sum(map(_took, rows)))} in {many(len(rows), 'collection')} (gc.callbacks)",))
+
+    def _data(self) -> Told:
+        rows = self._rows("data wait")
+        if not rows:
+            return Told()
+        first = rows[0]
+        if first.role == "look":
+            spot = Spots(self._model, self._evidence, self._text_of).most(first.begin_ns, first.end_ns)
+            inner = f": {spot.words}" if spot is not None else self._at(first)
+            looks = f", in {spot.count} of {many(spot.of, 'look')}" if spot is not None else ""
+            return Told(
+                f"next() of {first.name or first.function}{inner}, {seconds(_took(first))}",
+                (f"{seconds(_took(first))} with nothing else timed{looks} (stack of the thread, at most every 20 ms)",),
+            )
+        return Told(f"{first.name}{self._at(first)}, {seconds(_took(first))}", (self._timed(first, rows),))
+
+    def _communication(self) -> Told:
+        rows = self._rows("communication")
+        if not rows:
+            return Told()
+        first = rows[0]
+        name = first.name
+        for raw, public in _COLLECTIVES.items():
+            if name == raw or name.endswith(f" {raw}"):
+                name = name[: -len(raw)] + public
+        number = f", number {first.sequence} of its group" if first.sequence else ""
+        return Told(f"{name}{self._at(first)}, {seconds(_took(first))}{number}", (self._timed(first, rows),))
+
+    def _longest(self, category: str) -> Told:
+        """The row with most own time of a category that has no words of its own."""
+        rows = self._rows(category)
+        if not rows:
+            return Told()
+        first = rows[0]
+        boundary = self._model.boundaries.get(first.boundary or "")
+        if boundary is not None:
+            kind = f": {boundary.kind}" if boundary.kind else ""
+            at = place(boundary.user_file or boundary.file, boundary.user_line or boundary.line)
+            name = f"the boundary in {shown(boundary.function)} at {at}{kind}"
+        elif first.compile_id:
+            name = f"{shown(first.function)} [{first.compile_id}]"
+        elif category == "profiler":
+            name = f"{first.name} ({first.function}){self._at(first)}"
+        else:
+            name = f"{first.name or first.function}{self._at(first)}"
+        return Told(f"{name}, {seconds(first.own_ns / 1e9)}", (self._timed(first, rows),))
+
+    def _timed(self, first: LongRow, rows: list[LongRow]) -> str:
+        total = sum(row.own_ns for row in rows)
+        timed = first.function or first.name
+        return f"{seconds(total / 1e9)} in {many(len(rows), 'call')} of a millisecond or more ({timed}, timed)"
+
+    def _at(self, row: LongRow) -> str:
+        """` at train.py:15`: where the call was made from, or else what was called."""
+        site = row.site
+        if site is not None:
+            code = self._model.code(site.code)
+            if code is not None:
+                return f" at {place(code.file, site.line)}"
+            if site.stack:
+                return f" at {place(site.stack[-1][0], site.stack[-1][1])}"
+        return f" at {place(row.file, row.line)}" if row.file else ""
+
+    def _site_text(self, row: LongRow) -> str:
+        if row.site is None:
+            return ""
+        code = self._model.code(row.site.code)
+        return "" if code is None else _shortened(self._text_of(code.file, row.site.line))
+
+    # ------------------------------------------------------------------------------------------ looks
+
+    def _other(self) -> Told:
+        spots = Spots(self._model, self._evidence, self._text_of)
+        spot = spots.most(self._account.begin_ns, self._account.end_ns)
+        engines = [row for row in self._rows(OTHER) if row.role == "engine"]
+        engine = sum(row.own_ns for row in engines)
+        if engine > (spot.ns if spot is not None else 0):
+            told = f"the autograd engine (a backward in eager), {seconds(engine / 1e9)}"
+            return Told(told, (f"{seconds(engine / 1e9)} in {many(len(engines), 'run')} of the engine (timed)",), engine)
+        if spot is None:
+            return Told()
+        looks = f"{spot.count} of {many(spot.of, 'look')}"
+        return Told(
+            f"{spot.words}, in {looks}",
+            (f"{seconds(spot.ns / 1e9)} there by {looks} at the thread's stack (at most every 20 ms while nothing is timed)",),
+            spot.all_ns,
+        )
+
+
+def _shortened(text: str) -> str:
+    """A line's text without the remark at its end, cut to what fits into a sentence."""
+    told = _REMARK.sub("", text)
+    return told if len(told) <= LONGEST_TEXT else f"{told[: LONGEST_TEXT - 2]}.."
+
+
+def _took(row: LongRow) -> float:
+    return (row.end_ns - row.begin_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The line at which a thread was seen most."""
+
+    words: str
+    """`main train.py:10: time.sleep(0.12)`."""
+    where: str
+    """`file:line`, empty where it is not known."""
+    count: int
+    of: int
+    """So many looks saw it, of so many."""
+    ns: int
+    all_ns: int
+    """The time that these, and all of them, stand for."""
+
+
+class Spots:
+    """Where the looks of a step have seen its thread."""
+
+    def __init__(self, model: Model, evidence: StepEvidence, text_of: TextOf) -> None:
+        self._model = model
+        self._text_of = text_of
+        self._busy = [(row.begin_ns, row.end_ns) for row in evidence.rows if row.role not in ("engine", "look")]
+        self._ends = sorted(begin for begin, _ in self._busy)
+        self._looks = evidence.looks
+
+    def most(self, begin_ns: int, end_ns: int) -> Spot | None:
+        """The line seen most between these times; None where the thread was not seen at all."""
+        at_line: Counter[tuple[int, int]] = Counter()
+        counts: Counter[tuple[int, int]] = Counter()
+        inner: dict[tuple[int, int], tuple[str, str]] = {}
+        reached = begin_ns
+        looks = [one for one in self._looks if one.rows and begin_ns <= one.t_ns <= end_ns]
+        looks = [one for one in looks if not any(began <= one.t_ns <= ended for began, ended in self._busy)]
+        for at, look in enumerate(looks):
+            following = looks[at + 1] if at + 1 < len(looks) else None
+            start = max(reached, look.since_ns, begin_ns)
+            until = look.t_ns
+            if following is None or following.since_ns >= look.t_ns:  # the last one of a quiet stretch
+                free = next((one for one in self._ends if one >= look.t_ns), end_ns)
+                until = min(look.t_ns + LOOK_NS, free, end_ns)
+            reached = until
+            spot, within = self._line(look.rows)
+            at_line[spot] += max(0, until - start)
+            counts[spot] += 1
+            inner.setdefault(spot, within)
+        if not counts:
+            return None
+        first = max(counts, key=lambda spot: (at_line[spot], counts[spot]))
+        code = self._model.code(first[0])
+        where = "" if code is None else f"{code.file}:{first[1]}"
+        return Spot(self._words(first, inner[first]), where, counts[first], len(looks), at_line[first], sum(at_line.values()))
+
+    def _line(self, rows: Iterable[tuple[int, int, int, int]]) -> tuple[tuple[int, int], tuple[str, str]]:
+        """The user's innermost line, and function and file of the innermost frame where that is a library's."""
+        ordered = list(rows)
+        last = self._model.code(ordered[-1][0])
+        for code, line, _, _ in reversed(ordered):
+            seen = self._model.code(code)
+            if seen is not None and not is_library(seen.file):
+                library = last is not None and last is not seen and is_library(last.file)
+                return (code, line), (last.function, last.file) if library and last is not None else ("", "")
+        return (ordered[-1][0], ordered[-1][1]), ("", "")
+
+    def _words(self, spot: tuple[int, int], within: tuple[str, str]) -> str:
+        code = self._model.code(spot[0])
+        if code is None:
+            return f"line {spot[1]} of a function that is not known"
+        text = _shortened(self._text_of(code.file, spot[1]))
+        told = f"{code.function} {place(code.file, spot[1])}" + (f": {text}" if text else "")
+        return told + (f" (in {within[0]})" if within[0] else "")
+
+
+# ------------------------------------------------------------------------------------------------- compilations
+
+
+def compilation_words(model: Model, one: Compilation) -> str:
+    """`recompile of encode [0/1]: size of x at 0 was 8, is 6 (4.42 s)`."""
+    name = f"{shown(one.function)} [{one.compile_id}]"
+    took = f" ({seconds(one.total_s)})" if one.total_s is not None else ""
+    cached = ", from the cache" if "hit" in one.cache.values() and "miss" not in one.cache.values() else ""
+    if one.refused:
+        return f"recompile of {name} refused by the limit{took}"
+    recompile = recompile_of(model, one)
+    if one.direction == "backward":
+        first = "" if recompile is not None or not one.compile_id.endswith("/0") else "first "
+        return f"{first}backward of {name}{cached}{took}"
+    if recompile is not None:
+        reading = reading_of(model, recompile)
+        return f"recompile of {name}: {reading.sentence or recompile.guard}{cached}{took}"
+    if was_reset(model, one):
+        return f"{name} compiled again after torch._dynamo.reset(){cached}{took}"
+    return f"first compile of {name}{cached}{took}"
+
+
+def recompile_of(model: Model, one: Compilation) -> Recompile | None:
+    """The recompile that a compilation is, None for one that is none."""
+    for recompile in reversed(model.recompiles):
+        if recompile.compilation is one:
+            return recompile
+    return None
+
+
+def was_reset(model: Model, one: Compilation) -> bool:
+    """Whether the same function had been compiled before a `torch._dynamo.reset()`."""
+    if one.generation == 0:
+        return False
+    return any(
+        other.generation < one.generation and (other.file, other.line, other.function) == (one.file, one.line, one.function)
+        for other in model.compilations
+    )

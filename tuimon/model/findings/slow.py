@@ -1,0 +1,119 @@
+"""Steps that are slow again and again by one cause, and a job that becomes slower. A step that was slow once is a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tuimon.model import details, naming
+from tuimon.model.findings.finding import Finding, many, seconds
+from tuimon.model.step_parts import CATEGORIES
+
+if TYPE_CHECKING:
+    from tuimon.model.model import Model
+    from tuimon.model.slowness import Tally
+    from tuimon.model.step_parts import SlowStep
+    from tuimon.model.trends import Drift
+
+LOST_S, ONCE_S = 0.1, 1.0
+"""So much lost time makes a finding where it happened more than once; and so much where it happened once."""
+MACHINE_LOST_S, MACHINE_SHARE = 1.0, 0.01
+"""What is not the job's own doing, or has no name, is one where it lost that much, and that part of the time of all steps."""
+MACHINE = (naming.RUN_QUEUE, naming.UNEXPLAINED, naming.FAULTS)
+RESETS = 3
+"""Compilations have findings of their own, or are what was asked for; but not those of a reset, so many times."""
+
+_ADVICE = {
+    "compile": "see who calls torch._dynamo.reset() (torch.compiler.reset()) within the loop",
+    "data wait": "more workers, a deeper prefetch, or a faster store behind the loader: the loop waits for its input",
+    "gc": "gc.freeze() after the set-up, then gc.collect() at a moment of your own choice; or fewer objects that live long",
+    "profiler": "nothing, where the window was wanted; a profiler's start and stop belong outside of what is measured",
+    "communication": "see which rank is late (tuimon attach --all): the others wait for it",
+    "optimizer": "see what the optimizer does in these steps that it does not do in the others",
+    "boundary": "see the boundary's own row: what runs there in eager takes longer in these steps",
+    "other python": "look at that line: it runs between the compiled parts, on the step's own thread",
+    naming.RUN_QUEUE: "give the job cores of its own (taskset, cgroups, fewer threads): others run where it would",
+    naming.QUOTA: "raise the CPU quota of the container, or run fewer threads in it",
+    naming.FAULTS: "memory comes from a device: look for swapping and for files that are read through mmap",
+    naming.GPU: "look at power and cooling of the GPU: its clock was held back",
+    naming.UNEXPLAINED: "attach with stack looks on, or mark the suspected part with torch.profiler.record_function",
+}
+
+
+def find(model: Model) -> list[Finding]:
+    """One for each cause, and one for the trend."""
+    found = [_again(model, tally) for tally in model.slowness.tallies.values() if _counts(model, tally)]
+    drift = model.slowness.trends.drift
+    if drift is not None:
+        found.append(_slower(drift))
+    return found
+
+
+def _counts(model: Model, tally: Tally) -> bool:
+    lost = tally.lost_ns / 1e9
+    if tally.cause == "compile" and tally.resets < RESETS:
+        return False
+    if tally.cause in MACHINE:
+        return lost >= MACHINE_LOST_S and lost >= MACHINE_SHARE * model.steps.durations.total_ns / 1e9
+    return lost >= (LOST_S if tally.n > 1 else ONCE_S)
+
+
+def _again(model: Model, tally: Tally) -> Finding:
+    worst, last = tally.worst, tally.last
+    assert worst is not None and last is not None
+    every = tally.every
+    cause = worst.causes[0]
+    detail = f": {cause.detail}" if cause.detail else ""
+    if tally.n == 1:
+        title = naming.sentence(worst)
+    else:
+        when = f", every {every} steps" if every is not None else ""
+        title = f"{many(tally.n, 'step')} slow by {_by(tally.cause)}{when}{detail}"
+    evidence = [f"the worst: {naming.sentence(worst)}"] if tally.n > 1 else []
+    if last is not worst:
+        evidence.append(f"the last: {naming.sentence(last)}")
+    evidence += [*cause.evidence, f"{seconds(tally.lost_ns / 1e9)} lost beyond the usual in {many(tally.n, 'step')}"]
+    return Finding(
+        "slow_step", title, _where(model, worst), tally.lost_ns / 1e9, tuple(evidence), _ADVICE.get(tally.cause, _LAST)
+    )
+
+
+def _by(cause: str) -> str:
+    return "no cause that could be named" if cause == naming.UNEXPLAINED else cause
+
+
+def _where(model: Model, slow: SlowStep) -> str:
+    """The place from which the longest call behind the first cause was made, or at which the thread was seen most."""
+    evidence = model.steps.evidence(slow.account.index)
+    category = slow.causes[0].cause
+    if evidence is None or category not in CATEGORIES:
+        return ""
+    at = CATEGORIES.index(category)
+    for row in sorted(evidence.rows, key=lambda row: -row.own_ns):
+        if row.category == at and row.site is not None:
+            code = model.code(row.site.code)
+            if code is not None:
+                return f"{code.file}:{row.site.line}"
+    if category not in ("other python", "data wait"):
+        return ""
+    spot = details.Spots(model, evidence, model.slowness.text_of).most(slow.account.begin_ns, slow.account.end_ns)
+    return spot.where if spot is not None else ""
+
+
+def _slower(drift: Drift) -> Finding:
+    title = (
+        f"steps have become {drift.slower:.0%} slower: {seconds(drift.before_ns / 1e9)} at first, "
+        f"{seconds(drift.now_ns / 1e9)} now; {drift.grew} grew most, by {seconds(drift.grew_ns / 1e9)}"
+    )
+    evidence = [
+        f"median of the first and of the last quarter of {drift.steps:,} steps in {seconds(drift.took_s)}; Mann-Kendall z = "
+        f"{drift.z:.1f}"
+    ]
+    if drift.eager_before is not None and drift.eager_now is not None and drift.eager_now > drift.eager_before:
+        evidence.append(f"{drift.eager_before:.0%} of the calls ran in eager at first, {drift.eager_now:.0%} now")
+    lost = (drift.now_ns - drift.before_ns) * drift.steps / 4 / 1e9  # in the last quarter alone
+    return Finding(
+        "slower", title, "", lost, tuple(evidence), f"look at what {drift.grew} does now that it did not do at first"
+    )
+
+
+_LAST = "see the step's own account beside that of a usual one"

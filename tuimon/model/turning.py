@@ -1,0 +1,132 @@
+"""Where in the gap between two steps the loop turned: the cut, by the strongest evidence there is.
+
+The gap lies between the end of the last call of a step and the begin of the first call of the next. In it, from strong to weak:
+
+1. a passage of the loop's own head: the cut itself;
+2. what belongs to one side by its kind: waiting for data and compiling begin a step; a collective, a profiler's step and an
+   optimizer end one;
+3. where in the loop's body the job was seen (stack samples, sites of collections), against the instruction of the calls: behind
+   it the step goes on, before it the next one has begun;
+4. nothing: then the gap belongs to the next step, as loading is the commoner thing, and that is said where it matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+FORMER, NEXT = "former", "next"
+
+MOST_SITES = 1024
+
+Path = Sequence[tuple[int, int]]
+"""(code, offset) of frames, outermost first."""
+
+
+@dataclass(slots=True)
+class Item:
+    """Something in the order of a thread's calls."""
+
+    kind: str
+    """"call", "engine", "backward", "former", "next", "gc", "loop", "look"."""
+    begin_ns: int
+    end_ns: int
+    entry: str = ""
+    """Of a call: what is called."""
+    frame: str = ""
+    """Of a call: whose entry that is."""
+    instrument: int = 0
+    path: Path = ()
+    """Of a look or a collection: where the job was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One step ends and the next begins."""
+
+    at_ns: int
+    doubt_ns: int = 0
+    """So much of the time behind it may belong to the step before it: the length of a gap in which nothing tells."""
+    anew: bool = False
+    """All cuts before it were wrong: what they parted is one step."""
+
+
+@dataclass(slots=True)
+class Loops:
+    """What is known of the loops and of the instructions at which the calls stand."""
+
+    sites: dict[int, dict[int, int]] = field(default_factory=dict)
+    """Instrument of a call -> code -> offset."""
+    latest: dict[int, int] = field(default_factory=dict)
+    """The same, of the call told last: for calls of which nothing was told, as after a recompile."""
+    score: dict[int, int] = field(default_factory=dict)
+    """Loop's instrument -> in how many gaps its head was passed once, less those in which it was not."""
+
+    def learn(self, instrument: int, site: Path) -> None:
+        """A call of this instrument stands there."""
+        if instrument in self.sites or len(self.sites) < MOST_SITES:
+            self.latest = self.sites[instrument] = dict(site)
+
+    def side(self, path: Path, last: Item | None, first: Item | None) -> str | None:
+        """On which side of the turn a place is: `last` is the former step's last call, `first` the next one's first."""
+        if last is not None and self._compared(path, last) > 0:
+            return FORMER
+        if first is not None and self._compared(path, first) < 0:
+            return NEXT
+        return None
+
+    def _compared(self, path: Path, call: Item) -> int:
+        """Below 0: it is before that call in the loop's body; above 0: behind it; 0: not known."""
+        site = self.sites.get(call.instrument, self.latest)
+        for code, offset in path:
+            at = site.get(code)
+            if at is not None and at != offset:
+                return 1 if offset > at else -1
+        return 0
+
+
+def turn(loops: Loops, last: Item, first: Item | None, between: Iterable[Item]) -> Cut:
+    """The cut in the gap behind `last`; `first` is None at the end of the job."""
+    between = list(between)
+    low = last.end_ns
+    high = max([low, *(one.end_ns for one in between)]) if first is None else max(low, first.begin_ns)
+    passage = _passage(loops, [one for one in between if one.kind == "loop" and low <= one.begin_ns <= high])
+    if passage is not None:
+        return Cut(passage)
+    for one in between:
+        if one.kind == "former" and one.end_ns <= high:
+            low = max(low, one.end_ns)
+        elif one.kind == "next":
+            if one.begin_ns >= low:
+                high = min(high, one.begin_ns)
+            break
+    former = None
+    for one in between:
+        if not one.path or one.end_ns < low or one.begin_ns > high:
+            continue
+        side = loops.side(one.path, last, first or last)
+        if side == FORMER:
+            former = min(high, one.end_ns)
+        elif side == NEXT:
+            return Cut(low if former is None else former)
+    if former is not None:
+        return Cut(high)
+    if first is None:
+        return Cut(low)
+    return Cut(low, high - low)
+
+
+def _passage(loops: Loops, passages: list[Item]) -> int | None:
+    """When the head of the steps' loop was passed, of all the heads that were passed in a gap."""
+    times: dict[int, list[int]] = {}
+    for one in passages:
+        times.setdefault(one.instrument, []).append(one.begin_ns)
+    score = loops.score
+    for instrument in {*score, *times}:
+        if instrument in score or len(score) < MOST_SITES:
+            once = len(times.get(instrument, ())) == 1
+            score[instrument] = max(-8, min(64, score.get(instrument, 0) + (1 if once else -1)))
+    best = max(times, key=lambda instrument: (score.get(instrument, 0), instrument), default=None)
+    if best is None or (score.get(best, 0) <= 0 and len(times[best]) != 1):
+        return None
+    return times[best][-1]
