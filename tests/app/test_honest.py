@@ -146,7 +146,7 @@ def test_a_job_without_an_optimizer_is_told_why_there_are_no_steps() -> None:
     region = script.instrument("forward", "0/0", "forward")
     script.add(ev.Samples(script.t, tuple((region, 1, 0, script.t + at, script.t + at + 1) for at in range(7))))
     words = " ".join(text(draw(BY_ID["now"], scene(script.events), 60, 4)).split())
-    assert "no optimizer step seen, so no step times; 7 calls of regions so far" in words
+    assert "no step told apart so far; 7 calls of regions so far" in words
 
 
 def test_ids_that_come_again_after_a_reset_are_told_apart() -> None:

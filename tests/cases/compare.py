@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .slowness import slow_steps, waits_in_python
+
 REQUESTED = ("torch.compiler.disable()",)
 """Reasons of breaks by which the user has asked for them: such a boundary is no fault."""
 CONTROLS = ("control", "negative")
@@ -72,6 +74,8 @@ def compare(truth: dict[str, Any], report: dict[str, Any], attached: Attached | 
     _executions(found, expected, report["regions"], each_step)
     _caches(found, expected.get("cache", {}), report["warmup"]["caches"], attached is not None)
     _findings(found, truth, report)
+    if attached is None:
+        _slow(found, truth, report)
     if attached is not None and not expected.get("multiproc"):
         _marks(found, attached, report)
     if report["coverage"]["dropped"]:
@@ -303,7 +307,7 @@ def _findings(found: Comparison, truth: dict[str, Any], report: dict[str, Any]) 
     happened = bool(expected["recompiles"] or expected["recompile_limit_hit"])
     requested = all(any(text in row["reason_contains"] for text in REQUESTED) for row in breaks)
     if truth["kind"] in CONTROLS or (breaks and requested and not happened):
-        wrong = findings
+        wrong = [finding for finding in findings if not (waits_in_python(truth) and finding["kind"] == "slow_step")]
     elif not breaks and not happened:
         wrong = [finding for finding in findings if not finding["kind"].startswith("slow")]
     else:
@@ -313,6 +317,14 @@ def _findings(found: Comparison, truth: dict[str, Any], report: dict[str, Any]) 
     silent = expected["recompile_limit_hit"] or (breaks and expected.get("dynamo_graphs") == 0)
     if silent and not findings:
         found.differs("findings", "no finding, though calls run in eager that were to be compiled")
+
+
+def _slow(found: Comparison, truth: dict[str, Any], report: dict[str, Any]) -> None:
+    wrong, remarks = slow_steps(truth, report)
+    for text in wrong:
+        found.differs("slow_steps", text)
+    if remarks:
+        found.note(f"{len(remarks)} more slow by the machine")
 
 
 def _marks(found: Comparison, attached: Attached, report: dict[str, Any]) -> None:

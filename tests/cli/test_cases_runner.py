@@ -10,6 +10,7 @@ import pytest
 
 from tests.cases.compare import Attached, compare
 from tests.cases.neutral import spans, unlike
+from tests.cases.slowness import slow_steps
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -226,3 +227,26 @@ def test_unlike_names_the_place() -> None:
 def test_tuimon_attaches_twice_while_the_program_runs(steps: int) -> None:
     holds = [step for span in spans(steps) for step in span]
     assert holds == sorted(set(holds)) and holds[-1] < steps
+
+
+def _slow(index: int, cause: str, duration: float = 0.1) -> dict[str, Any]:
+    return {"index": index, "cause": cause, "duration": duration, "detail": "", "causes": [{"cause": cause}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "differences", "remarks"),
+    [
+        ("slow-gc", [_slow(0, "compile"), _slow(7, "gc")], 0, 0),
+        ("slow-gc", [_slow(0, "compile"), _slow(7, "compile")], 1, 0),
+        ("slow-gc", [_slow(7, "gc")], 1, 0),
+        ("slow-gc", [_slow(0, "compile"), _slow(7, "gc"), _slow(9, "gc")], 1, 0),
+        ("slow-gc", [_slow(0, "compile"), _slow(7, "gc"), _slow(9, "run-queue wait")], 0, 1),
+        ("recompile-shape", [_slow(0, "compile"), _slow(7, "compile")], 0, 0),
+    ],
+)
+def test_slow_steps_are_the_right_ones_for_the_right_cause(
+    kind: str, told: list[dict[str, Any]], differences: int, remarks: int
+) -> None:
+    truth = {"kind": kind, "expected": {"slow_steps": [0, 7], "dynamo_graphs": 1}}
+    wrong, said = slow_steps(truth, {"slow_steps": told})
+    assert (len(wrong), len(said)) == (differences, remarks)

@@ -82,7 +82,7 @@ def test_what_is_null_has_a_reason(report: dict[str, Any]) -> None:
     whats = {gap["what"] for gap in report["coverage"]["not_available"]}
     assert all(gap["why"] for gap in report["coverage"]["not_available"])
     assert whats >= {
-        "slow_steps", "ranks", "target.rank", "steps.breakdown", "regions.device", "regions.flop", "regions.bytes",
+        "ranks", "target.rank", "steps.breakdown", "regions.device", "regions.flop", "regions.bytes",
         "boundaries.device_gap", "boundaries.sync", "frames[0:0].calls", "frames[0:0].eager_calls", "warmup.autotune_s",
         "roofline.ceiling",
         "gpu[0].power", "backward",

@@ -13,6 +13,7 @@ from tuimon.model import Model
 from tuimon.model.statistics import RULE, WINDOW
 from tuimon.report import compiler, runtime, surroundings
 from tuimon.report import ranks as ranks_part
+from tuimon.report import steps as steps_part
 from tuimon.report.found import findings
 from tuimon.report.gaps import Gaps
 from tuimon.report.ranks import Watched
@@ -27,13 +28,12 @@ def build(model: Model, *, ceiling: Ceiling | None = None, ranks: Sequence[Watch
     `ranks`: all the processes that were watched, where they were several; `model` is one of theirs.
     """
     gaps = Gaps(model.coverage.not_available)
-    gaps.add("slow_steps", "slow steps are not explained in this version")
     if not ranks:
         gaps.add("ranks", "one process was watched: ranks cannot be compared")
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "target": _target(model, gaps),
-        "aggregation": _aggregation(),
+        "aggregation": _aggregation(model),
         "coverage": {},
         "warmup": compiler.warmup(model, gaps),
         "frames": compiler.frames(model, gaps),
@@ -41,8 +41,9 @@ def build(model: Model, *, ceiling: Ceiling | None = None, ranks: Sequence[Watch
         "boundaries": runtime.boundaries(model, gaps),
         "recompiles": compiler.recompiles(model),
         "compiles": compiler.compiles(model, gaps),
-        "steps": runtime.steps(model, gaps),
-        "slow_steps": None,
+        "steps": steps_part.steps(model, gaps),
+        "slow_steps": steps_part.slow_steps(model, gaps),
+        "trends": steps_part.trends(model),
         "ranks": ranks_part.rows(ranks, gaps) if ranks else None,
         "gpu": surroundings.gpu(model, gaps),
         "host": surroundings.host(model, gaps),
@@ -83,13 +84,15 @@ def _target(model: Model, gaps: Gaps) -> dict[str, Any]:
     }
 
 
-def _aggregation() -> dict[str, str]:
+def _aggregation(model: Model) -> dict[str, str]:
     return {
         "rule": RULE,
         "initial": "calls with a compilation in them; the first one counts from the start of its compilation",
         "steady": f"median [p10-p90] of the last {WINDOW} calls of a frame's first entry, calls with a compilation left out",
         "after_guard_change": f"median [p10-p90] of the last {WINDOW} calls of entries that a recompile made",
         "steps": f"median [p10-p90] of the last {WINDOW} steps, end to end, those with a compilation in them included",
+        "steps.breakdown": steps_part.BREAKDOWN,
+        "slow_steps": model.slowness.rule,
         "boundaries.host": "from the return of the region before the break to the call of the code that goes on, "
         "without compilations and without regions called in between",
         "per_step": "over the steps without a compilation in them",

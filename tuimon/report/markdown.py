@@ -21,8 +21,12 @@ def markdown(report: dict[str, Any]) -> str:
     lines = [f"# tuimon report: {plain(report['target']['command']) or 'unknown command'}", ""]
     lines += [f"- {plain(line)}" for line in phrases.target_lines(report["target"])]
     lines += [f"- rule: {plain(report['aggregation']['rule'])}", f"- {plain(phrases.step_line(report['steps']))}"]
+    told = [phrases.how_line(report["steps"]), phrases.breakdown_line(report["steps"]), *phrases.trend_lines(report["trends"])]
+    lines += [f"- {plain(line)}" for line in told if line]
     lines += _ranks(report["ranks"] or [])
     lines += ["", "## Look at first", "", *_findings(report["findings"])]
+    if report["slow_steps"] is not None:
+        lines += ["", "## Slow steps", "", *_slow(report)]
     lines += ["", "## Graph breaks and the boundaries they leave", "", *_boundaries(report["boundaries"])]
     lines += ["", "## Recompiles", "", *_recompiles(report["recompiles"], limits)]
     fallen = [f"- {plain(phrases.fallen(f))}" for f in report["frames"] if f["fell_back"]]
@@ -76,6 +80,17 @@ def _findings(findings: list[dict[str, Any]]) -> list[str]:
         lines += [f"   - {plain(evidence)}" for evidence in finding["evidence"]]
         lines.append(f"   - next: {plain(finding['next_step'])}")
     return lines or ["nothing: no boundary, recompile or fall-back that stands out"]
+
+
+def _slow(report: dict[str, Any]) -> list[str]:
+    slow = report["slow_steps"]
+    if not slow:
+        return ["none seen"]
+    lines = [plain(report["aggregation"]["slow_steps"]), ""]
+    for one in slow[-MOST:]:
+        lines.append(f"- {plain(phrases.slow_title(one))}")
+        lines += [f"  - {plain(evidence)}" for evidence in phrases.slow_evidence(one)]
+    return lines + ([f"\nand {len(slow) - MOST} before these: the JSON form has them all"] if len(slow) > MOST else [])
 
 
 def _boundaries(boundaries: list[dict[str, Any]]) -> list[str]:

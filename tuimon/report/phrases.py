@@ -58,19 +58,68 @@ def target_lines(target: Facts) -> list[str]:
 def step_line(steps: Facts) -> str:
     """`60 steps (from the optimizer): 12.1 ms [11-14 ms]; 57 without a compilation in them`."""
     if steps["source"] is None:
-        return "no step seen: no optimizer has stepped while tuimon watched"
+        return "no step seen while tuimon watched"
     source = {"optimizer": "from the optimizer", "marked": "marked by the job", "inferred": "inferred"}[steps["source"]]
     times = ""
     if steps["median"] is not None:
         times = f": {duration(steps['median'])} {spread(steps['p10'], steps['p90'])}"
-    return f"{many(steps['n'], 'step')} ({source}){times}; {count(steps['without_compilation'])} without a compilation in them"
+    slow = f", {count(steps['slow'])} slow" if steps["slow"] else ""
+    plain = f"{count(steps['without_compilation'])} without a compilation in them"
+    return f"{many(steps['n'], 'step')} ({source}){times}; {plain}{slow}"
+
+
+def how_line(steps: Facts) -> str:
+    """In what way steps are told apart, where there is more to say of it than their source; empty where there is not."""
+    return clean(f"steps are told by: {steps['how']}") if steps["how"] else ""
+
+
+def breakdown_line(steps: Facts) -> str:
+    """`a steady step: forward regions 8.1 ms (61%), other python 2.0 ms (15%), ..`; empty where it is not known."""
+    parts = steps["breakdown_mean"]
+    total = sum(parts.values()) if parts else 0.0
+    if not parts or total <= 0:
+        return ""
+    ordered = sorted((one for one in parts.items() if one[1] >= 0.001 * total), key=lambda one: -one[1])
+    return "a steady step, on average: " + ", ".join(
+        f"{name} {duration(value)} ({percent(value / total)})" for name, value in ordered
+    )
+
+
+def slow_title(slow: Facts) -> str:
+    """The sentence for a ticket."""
+    return clean(slow["sentence"])
+
+
+def slow_evidence(slow: Facts) -> list[str]:
+    """The numbers behind it, and where each was read."""
+    return [clean(line) for line in slow["evidence"]]
+
+
+def trend_lines(trends: Facts) -> list[str]:
+    """A sentence for each thing that changes slowly or comes again and again."""
+    lines = []
+    slower, kinds = trends["slower"], trends["two_kinds"]
+    if slower is not None:
+        lines.append(
+            f"steps have become {percent(slower['by'])} slower ({duration(slower['before'])} to {duration(slower['now'])} over "
+            f"{many(slower['steps'], 'step')}); {slower['grew']} grew most, by {duration(slower['grew_by'])}"
+        )
+    for one in trends["periodic"]:
+        lines.append(f"{one['cause']}: a slow step every {one['every']} steps, {one['n']} so far, {duration(one['lost'])} lost")
+    if kinds is not None:
+        lines.append(
+            f"steps are of two kinds: {percent(1 - kinds['share'])} take {duration(kinds['fast'])}, {percent(kinds['share'])} "
+            f"take {duration(kinds['slow'])} (median)"
+        )
+    return lines
 
 
 def finding_title(finding: Facts) -> str:
     """`model.py:41  the boundary in forward takes 12% of a step (cost so far 3.2 s)`."""
     where, _, line = finding["where"].rpartition(":")
     cost = "" if finding["cost"] is None else f" (cost so far {duration(finding['cost'])})"
-    return f"{place(where, line)}  {clean(finding['title'])}{cost}"
+    at = f"{place(where, line)}  " if where else ""
+    return f"{at}{clean(finding['title'])}{cost}"
 
 
 def boundary_title(boundary: Facts) -> str:

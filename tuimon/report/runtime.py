@@ -1,4 +1,4 @@
-"""The report's part about what runs: regions, boundaries, steps."""
+"""The report's part about what runs: regions and boundaries."""
 
 from __future__ import annotations
 
@@ -156,23 +156,3 @@ def _why_not_counted(model: Model, boundary: Boundary) -> str:
         "nothing was seen to run behind the break: the code there was not called, or there is none left, and no graph runs "
         "before the break either"
     )
-
-
-def steps(model: Model, gaps: Gaps) -> dict[str, Any]:
-    """`steps`: where they come from, how many, how long."""
-    found = model.steps
-    if found.source is None:
-        why = "no step has been seen: no optimizer has stepped since the attach"
-        for what in ("steps.source", "boundaries.per_step", "boundaries.share_of_step"):
-            gaps.add(what, why)
-    gaps.add("steps.breakdown", "a step's time is not yet divided into categories in this version")
-    summary = found.durations.summary
-    return {
-        "source": found.source,
-        "n": found.n,
-        "without_compilation": found.steady_n,
-        "median": summary.median,
-        "p10": summary.p10,
-        "p90": summary.p90,
-        "breakdown": None,
-    }

@@ -24,7 +24,8 @@ def text(report: dict[str, Any]) -> str:
     heading, word, rows = named(report["ranks"] or [])
     lines += _section(f"{heading} (the rest of this report is about the first one)", _ranks(word, rows))
     lines += _section("Look at first", _findings(report["findings"]))
-    lines += _section("Steps", _wrapped(phrases.step_line(report["steps"])))
+    lines += _section("Steps", _steps(report))
+    lines += _section("Slow steps", _slow(report))
     lines += _section("Graph breaks and the boundaries they leave, most costly first", _boundaries(report["boundaries"]))
     lines += _section("Recompiles", _recompiles(report["recompiles"], limits))
     lines += _section("Frames that fell back to eager", _fallen(report["frames"]))
@@ -76,6 +77,26 @@ def _findings(findings: list[dict[str, Any]]) -> list[str]:
             lines += _wrapped(f"- {clean(evidence)}", "     ", "  ")
         lines += _wrapped(f"next: {clean(finding['next_step'])}", "     ", "  ")
     return lines or ["  nothing: no boundary, recompile or fall-back that stands out"]
+
+
+def _steps(report: dict[str, Any]) -> list[str]:
+    steps = report["steps"]
+    lines = [phrases.step_line(steps), phrases.how_line(steps), phrases.breakdown_line(steps)]
+    return [piece for line in [*lines, *phrases.trend_lines(report["trends"])] if line for piece in _wrapped(line, "  ", "  ")]
+
+
+def _slow(report: dict[str, Any]) -> list[str]:
+    slow = report["slow_steps"]
+    if slow is None:
+        return []  # the section on steps says that there are none
+    if not slow:
+        return ["  none seen"]
+    lines = _wrapped(report["aggregation"]["slow_steps"], "  ", "  ")
+    for one in slow[-MOST:]:
+        lines += _wrapped(phrases.slow_title(one), "  ", "  ")
+        for evidence in phrases.slow_evidence(one):
+            lines += _wrapped(f"- {evidence}", "    ", "  ")
+    return lines + ([f"  and {len(slow) - MOST} before these: --format json has them all"] if len(slow) > MOST else [])
 
 
 def _boundaries(boundaries: list[dict[str, Any]]) -> list[str]:

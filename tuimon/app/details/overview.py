@@ -48,7 +48,7 @@ def now(scene: Scene, width: int) -> list[Line]:
     out += fact("samples", fmt.count(coverage.samples), width)
     out += fact("dropped", fmt.count(coverage.dropped), width, "warn" if coverage.dropped else "number")
     for name, state in sorted(coverage.instruments.items()):
-        out += fact(name, state, width, "number" if state == "on" else "warn")
+        out += fact(name, state, width, "number" if state.startswith("on") else "warn")
     for what, why in sorted(coverage.not_available.items()):
         out += fact(what, f"not available: {why}", width, "note")
     return out + _compilations(scene, width)

@@ -137,10 +137,10 @@ def _no_steps(scene: Scene) -> str:
     if _runs_without_steps(scene):
         calls = plural(sum(region.calls for region in model.regions.values()), "call")
         so_far = " so far" if model.target.ended is None else ""
-        return f"no optimizer step seen, so no step times; {calls} of regions{so_far}"
+        return f"no step told apart so far; {calls} of regions{so_far}"
     if model.target.ended is not None:
         return "no step was timed" + watched(scene)
-    return "steps appear here as the job's optimizer makes them"
+    return "steps appear here as the job makes them"
 
 
 def _runs_without_steps(scene: Scene) -> bool:

@@ -149,7 +149,7 @@ def _how(scene: Scene, width: int) -> Line:
     facts.append((1, [("median ", "label"), (fmt.duration(model.steps.durations.summary.median), "number")]))
     facts.append((2, [("hook ", "label"), (hook_cost(scene), "number"), (" of the job", "label")]))
     facts.append((0, [("dropped ", "label"), (fmt.count(dropped), "warn" if dropped else "number")]))
-    off = [name for name, on in model.coverage.instruments.items() if on != "on"]
+    off = [name for name, on in model.coverage.instruments.items() if not on.startswith("on")]
     if off:
         facts.append((3, [("off: ", "warn"), (clean(", ".join(off)), "warn")]))
     elif model.coverage.not_available:
