@@ -74,7 +74,7 @@ def dummy() -> dict[str, str]:
     return {"session": DUMMY_SESSION, **{name: (hook / f"{name}.py").read_text("utf-8") for name in ("wire", "remains")}}
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait for a condition; fails the test when it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -21,10 +21,10 @@ from tuimon.attach.refusal import Refused
 
 from .matrix_cells import milliseconds
 from .matrix_pythons import Interpreter, specified
-from .matrix_target import HOOKED, ROUNDS, TORCH, Running, Wrong, attach_by, start, until
+from .matrix_target import ROUNDS, TORCH, Running, Wrong, attach_by, start, until
 
 GROWTH_MB = 5.0
-SAMPLES_S = 10.0
+SAMPLES_S = 60.0
 
 
 def say(text: str) -> None:
@@ -98,18 +98,10 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return found
 
 
-def settled_snapshot(target: Running) -> dict[str, Any]:
-    """A snapshot once the hook's thread has ended."""
-    until(lambda: not target.counters[HOOKED], 20, "the end of the hook")
-    deadline = time.monotonic() + 5.0
-    facts = target.snapshot()
-    while time.monotonic() < deadline:
-        time.sleep(0.1)
-        again = target.snapshot()
-        if again["native threads"] == facts["native threads"]:
-            return again
-        facts = again
-    return facts
+def settled_snapshot(target: Running, threads: int) -> dict[str, Any]:
+    """A snapshot once the hook's thread has ended, which frees the hook last of all. `threads`: how many the job had before."""
+    until(lambda: len(procfs.thread_ids(target.pid)) <= threads or target.process.poll() is not None, 20, "the end of the hook")
+    return target.snapshot()
 
 
 def run(options: argparse.Namespace) -> int:
@@ -131,8 +123,9 @@ def watched(python: Interpreter, options: argparse.Namespace) -> int:
     figures = Figures()
     with start(python, TORCH, "training", options.backend) as target:
         say(f"{python.label}: compiled training ({options.backend}), process {target.pid}, form {options.form}")
+        threads = len(procfs.thread_ids(target.pid))
         cycle(target, Figures(), form, options.steps)
-        before = settled_snapshot(target)
+        before = settled_snapshot(target, threads)
         begun = target.counters[ROUNDS]
         say(f"before:            {before['rss'] / 1e6:.1f} MB resident, {before['native threads']} threads")
         for number in range(1, options.cycles + 1):
@@ -143,7 +136,7 @@ def watched(python: Interpreter, options: argparse.Namespace) -> int:
                     f"after {number:4} cycles: {now.rss / 1e6:.1f} MB resident, {now.threads} threads, {now.descriptors} "
                     f"descriptors, {now.maps} mappings"
                 )
-        after = settled_snapshot(target)
+        after = settled_snapshot(target, threads)
         ended = target.counters[ROUNDS]
         facts = target.finish()
     say(f"now {ended} steps alone")

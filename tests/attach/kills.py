@@ -190,8 +190,9 @@ def alive(pid: int) -> bool:
 def attaching(target: Running, kills: int, chance: random.Random) -> Tally:
     """Kill at a random moment of an attach."""
     tally = Tally()
+    threads = len(procfs.thread_ids(target.pid))
     length, at_work = how_long(target)
-    before = settled(target)
+    before = settled(target, threads)
     say(f"an attach takes about {length * 1e3:.0f} ms here, of which the helper lives {at_work * 1e3:.0f} ms")
     for number in range(kills):
         monitor = Monitor(target.pid)
@@ -223,8 +224,9 @@ def attaching(target: Running, kills: int, chance: random.Random) -> Tally:
 def streaming(target: Running, kills: int, chance: random.Random) -> Tally:
     """Kill while samples come."""
     tally = Tally()
+    threads = len(procfs.thread_ids(target.pid))
     next_attach(target)
-    before = settled(target)
+    before = settled(target, threads)
     for number in range(kills):
         monitor = Monitor(target.pid)
         monitor.go()
@@ -276,9 +278,10 @@ def how_long(target: Running) -> tuple[float, float]:
     return statistics.median(took), statistics.median(lives)
 
 
-def settled(target: Running) -> Residue:
-    """What is there when nothing happens."""
-    time.sleep(0.5)
+def settled(target: Running, threads: int) -> Residue:
+    """What is there once the hook's thread has ended. `threads`: how many the job had before."""
+    until(lambda: len(procfs.thread_ids(target.pid)) <= threads or target.process.poll() is not None, 20, "the end of the hook")
+    target.check()
     return target.residue()
 
 

@@ -115,7 +115,11 @@ def threads(target: Job) -> int:
 
 def descriptors(pid: int) -> list[str]:
     """What a process has open, without what comes and goes."""
-    return sorted(os.readlink(f"/proc/{pid}/fd/{name}").split("[")[0] for name in os.listdir(f"/proc/{pid}/fd"))
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed in between
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}").split("[")[0])
+    return sorted(found)
 
 
 def reattach(target: Job) -> dict[str, Any]:

@@ -109,6 +109,7 @@ def test_thread_id(spawn) -> None:
     )
     until(lambda: len(procfs.thread_ids(process.pid)) == 2)
     tid = procfs.thread_ids(process.pid)[1]
+    until(lambda: asleep(process.pid)() and asleep(tid)())  # what is compared below is still now
     assert refusal(tid, f"{tid} is a thread of process {process.pid}; attach to {process.pid}").code == "tid"
 
 

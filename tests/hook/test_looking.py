@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -101,6 +102,18 @@ def test_what_is_emptied_from_the_queue_is_still_something(hook: Session, monkey
             hook.outbox._pack(hook.outbox.queue)
             job.ticks(1)
         assert job.looks == []
+
+
+def test_its_own_words_are_no_sign_of_life(hook: Session) -> None:
+    job, looks = Thread(hook), []
+    with job.standing(plain):
+        for _ in range(8):
+            job.ticks(1)
+            looks += job.looks
+            while hook.outbox.queue:
+                hook.outbox._pack(hook.outbox.queue)
+    assert len(looks) >= 6 and len({look["since"] for look in looks}) == 1
+    assert {later["t"] - one["t"] for one, later in itertools.pairwise(looks)} == {EVERY_NS}
 
 
 def test_within_a_timed_call_and_a_compilation_there_is_no_look(hook: Session) -> None:

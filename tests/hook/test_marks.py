@@ -12,6 +12,7 @@ import pytest
 import tuimon
 from tests.hook.test_loops import HEADS, Session
 from tuimon.hook import marks
+from tuimon.hook.loops import is_timed
 from tuimon.hook.marks import Marks
 
 JOB = """
@@ -109,6 +110,7 @@ def test_each_call_of_a_function_that_is_named_begins_one(
     made.watch()
     assert rows(hook) == ["mark"] * 4
     assert hook.instruments["marked steps"] == "on"
+    assert not is_timed(job.train_step.__code__), "or no look would be taken at what it calls"
     hook.here[0] = False
     assert hook.undo.run() == []
     assert vars(job)["train_step"].__code__.co_name == "train_step" and not hasattr(job.train_step, "__wrapped__")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 
 from tuimon.hook import outbox, timers, wire
 
@@ -65,7 +66,7 @@ def test_a_reader_that_is_gone_raises_oserror_and_no_signal() -> None:
         pass
     else:
         raise AssertionError("the loss of the connection went unnoticed")
-    box.finish(0.1)
+    box.finish(0.1, 0.1)
     ours.close()
 
 
@@ -74,10 +75,37 @@ def test_the_jobs_own_texts_are_cut_but_not_payloads() -> None:
     with ours, theirs:
         box = outbox.Outbox(ours)
         box.put({"k": "trace", "record": {"stack": [["f" * 9999, 1, None]]}, "payload": "p" * 9999, "name": "n" * 9999})
-        box.finish(10)
+        box.finish(10, 10)
         ours.close()
         sent = b"".join(iter(lambda: theirs.recv(1 << 16), b""))
     ((_, body),) = wire.Decoder().feed(sent)
     message = wire.read_json(body)
     assert message["record"] == {"stack": [["f" * 4096, 1, None]]}
     assert (len(message["payload"]), len(message["name"])) == (9999, 4096)
+
+
+def test_the_end_is_sent_to_a_slow_reader_and_not_to_one_that_takes_nothing() -> None:
+    for reads in (True, False):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            box = outbox.Outbox(ours)
+            for _ in range(64):
+                box.put({"k": "trace", "payload": "p" * 9999})
+            box.put({"k": "last"})
+            came = bytearray()
+
+            def read(theirs: socket.socket = theirs, came: bytearray = came) -> None:
+                while chunk := theirs.recv(4096):
+                    came.extend(chunk)
+
+            reader = threading.Thread(target=read)
+            if reads:
+                reader.start()
+            box.finish(60.0 if reads else 0.01, 60.0)
+            ours.close()
+            if reads:
+                reader.join()
+            frames = wire.Decoder().feed(bytes(came))
+        assert (b"last" in bytes(came)) is reads and len(frames) == (65 if reads else 0)
+        assert (box.taken == len(came)) is reads

@@ -8,6 +8,7 @@ import socket
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -74,6 +75,33 @@ def test_nothing_is_touched_while_somebody_knows_a_part_of_it() -> None:
     gc.collect()
     assert session() is None
     assert not [name for name, one in classes.items() if one() is not None]
+
+
+def test_what_a_thread_of_the_job_has_found_meanwhile_can_be_asked_for_its_class() -> None:
+    """A job that goes through `gc.get_objects` may have one of ours in hand just when all is being taken apart."""
+    boot: dict[str, Any] = {"__name__": "_tuimon_boot"}
+    exec(compile(delivery.boot_source(), "<tuimon>", "exec"), boot)
+    boot["load"](bundle().items())
+    modules = [vars(sys.modules[name]) for name in list(sys.modules) if name.startswith("_tuimon_hook.")]
+    mortal = sys.modules["_tuimon_hook.remains"].Mortal
+    classes = [weakref.ref(value) for names in modules for value in names.values() if type(value) is mortal]
+    del modules, mortal
+    found: list[type] = []
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        if not found and argument is delattr:  # that is behind the counting: all of it goes
+            found.extend(one for one in (known() for known in classes) if one is not None)
+
+    roots = boot["unload"]()
+    sys.setprofile(look)
+    try:
+        boot["free"](roots)
+    finally:
+        sys.setprofile(None)
+    assert len(found) == len(classes) > 30 and roots == []
+    assert {(one.__module__.partition(".")[0], bool(one.__qualname__)) for one in found} == {("_tuimon_hook", True)}
+    found.clear()
+    assert [known() for known in classes if known() is not None] == []
 
 
 def test_every_class_of_the_hook_can_be_given_up() -> None:

@@ -83,6 +83,10 @@ def test_a_site_is_the_innermost_frame_of_the_user(hook: Hook) -> None:
     assert site["line"] == tell.__code__.co_firstlineno + 1 and site["lasti"] >= 0
     code = next(entry for entry in hook.outbox.queue if type(entry) is dict and entry["k"] == "code")
     assert (code["code"], code["function"]) == (site["code"], "tell")
+    names = {entry["code"]: entry["function"] for entry in hook.outbox.queue if type(entry) is dict and entry["k"] == "code"}
+    mine = sys._getframe().f_code.co_name
+    assert [names[number] for number, _ in site["path"]][-3:] == [mine, "caller", "tell"]
+    assert site["path"][-1] == [site["code"], site["lasti"]] and len(site["path"]) <= sites.MOST_PATH
 
 
 def test_a_site_within_the_standard_library_is_that_of_its_caller(hook: Hook) -> None:
@@ -93,8 +97,8 @@ def test_a_site_within_the_standard_library_is_that_of_its_caller(hook: Hook) ->
         stack.callback(hook.sites.tell, "gc", 7, 0, 5_000_000)
         mine = sys._getframe().f_code.co_name
     (site,) = hook.told
-    code = next(entry for entry in hook.outbox.queue if type(entry) is dict and entry["k"] == "code")
-    assert code["function"] == mine
+    codes = {entry["code"]: entry["function"] for entry in hook.outbox.queue if type(entry) is dict and entry["k"] == "code"}
+    assert codes[site["code"]] == mine == codes[site["path"][-1][0]]
     assert site["stack"][-1][0].endswith("contextlib.py")
 
 
@@ -168,7 +172,7 @@ def test_a_callback_behind_ours_misses_no_call_when_ours_goes(hook: Hook) -> Non
     def theirs(phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             within.set()
-            go_on.wait(10)
+            go_on.wait(60)
 
     def last(phase: str, info: dict[str, int]) -> None:
         phases.append(phase)
@@ -177,13 +181,13 @@ def test_a_callback_behind_ours_misses_no_call_when_ours_goes(hook: Hook) -> Non
     thread = threading.Thread(target=gc.collect)
     try:
         thread.start()
-        assert within.wait(10)
+        assert within.wait(60)
         leaving = threading.Thread(target=hook.undo.run)
         leaving.start()
         leaving.join(0.05)
         go_on.set()
-        leaving.join(10)
-        thread.join(10)
+        leaving.join(60)
+        thread.join(60)
     finally:
         go_on.set()
         gc.callbacks.remove(theirs)

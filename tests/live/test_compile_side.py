@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.support.hooked import Outcome, run
 SPY = """
 import json, torch
 class Spy:
-    def __init__(self): self.calls = []
+    def __init__(self, real): self.calls, self.monitoring = [], real.monitoring
     def refused(self, code, compile_id, limit): self.calls.append(["refused", code.co_name, compile_id, limit])
     def skipped(self, code, compile_id, at_code, at_offset):
         self.calls.append(["skipped", code.co_name, compile_id, at_code and at_code.co_name, at_offset])
@@ -21,7 +22,7 @@ class Spy:
     def place_existing(self, *_): pass
     def watch_stance(self): pass
 def spy():
-    _hooked.session.eager = made = Spy(); return made
+    _hooked.session.eager = made = Spy(_hooked.session.eager); return made
 """
 
 
@@ -44,8 +45,11 @@ def codes(outcome: Outcome) -> dict[int, dict[str, Any]]:
 
 
 def on(outcome: Outcome) -> None:
-    """No instrument has failed."""
-    assert set(outcome.model.coverage.instruments.values()) == {"on"}, outcome.model.coverage.instruments
+    """No instrument has failed, nor is one missing but for the watch on loops, which Python 3.12 brings."""
+    states = {name: state.partition(":")[0] for name, state in outcome.model.coverage.instruments.items()}
+    if sys.version_info < (3, 12):
+        assert states.pop("loop heads", "3.12 has").endswith("3.12 has")
+    assert set(states.values()) == {"on"}, outcome.model.coverage.instruments
 
 
 def test_code_objects_are_told_apart_by_identity(tmp_path: Path) -> None:

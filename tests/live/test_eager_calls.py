@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hooked import DYNAMO, Outcome, run
+from tuimon.events import Samples
 
 pytestmark = pytest.mark.live
 
@@ -256,7 +257,7 @@ def counted(outcome: Outcome, role: str, why: str) -> dict[str, int]:
     names = {m["instrument"]: m["function"].partition("_at_")[0] for m in added}
     found = collections.Counter(dict.fromkeys(names.values(), 0))
     for event in outcome.events:
-        for row in getattr(event, "rows", ()):
+        for row in event.rows if isinstance(event, Samples) else ():
             if row[0] in names:
                 assert row[3] == row[4]
                 found[names[row[0]]] += 1

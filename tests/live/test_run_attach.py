@@ -50,7 +50,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.P
     script.write_text(JOB)
     process = start([sys.executable, str(script), str(counter)])
     try:
-        until(counter.exists, "the job's tenth step", 120)
+        until(counter.exists, "the job's tenth step", 240)
         yield process, counter
     finally:
         process.kill()
@@ -96,7 +96,7 @@ def test_a_signal_ends_the_watching_and_not_the_job(number: signal.Signals, job:
             if "a step (" in line:
                 break
         watcher.send_signal(number)
-        out, err = watcher.communicate(timeout=30)
+        out, err = watcher.communicate(timeout=120)
     finally:
         watcher.kill()
     assert watcher.returncode == 0, err
@@ -105,16 +105,23 @@ def test_a_signal_ends_the_watching_and_not_the_job(number: signal.Signals, job:
 
 
 def test_a_job_that_ends_ends_the_watching(tmp_path: Path) -> None:
-    text = "import sys, threading; threading.Event().wait(4)"
+    go = tmp_path / "go"
+    text = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
     process = start([sys.executable, "-c", text])
+    watching = start([*TUIMON, "attach", str(process.pid), "--format", "json"])
     try:
-        ran = tuimon("attach", str(process.pid), "--format", "json")
+        assert watching.stderr is not None
+        assert any("attached to" in line for line in watching.stderr)
+        go.touch()
+        out, err = watching.communicate(timeout=120)
     finally:
-        process.kill()
-        process.communicate()
-    assert ran.status == 0, ran.err
-    assert ran.report["target"]["ended"]["how"] == "exited"
-    assert ran.report["target"]["torch"] is None
+        for started in (process, watching):
+            started.kill()
+            started.communicate()
+    assert watching.returncode == 0, err
+    report = json.loads(out)
+    assert report["target"]["ended"]["how"] == "exited"
+    assert report["target"]["torch"] is None
 
 
 def test_a_process_that_is_not_there_is_refused_by_name() -> None:
@@ -161,7 +168,7 @@ def test_a_job_that_dies_while_its_child_holds_the_socket_is_seen_to_end(tmp_pat
         until(lambda: forked.exists() and forked.read_text() != "", "the child")
         process.kill()
         process.wait()
-        out, _ = watching.communicate(timeout=60)
+        out, _ = watching.communicate(timeout=120)
         assert json.loads(out)["target"]["ended"]["how"] == "exited"
     finally:
         for started in (process, watching):

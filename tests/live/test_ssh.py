@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.attach.conftest import needs_tracing, until
-from tests.relay.conftest import ROOT, Talk, Traces, below, plain_python
+from tests.relay.conftest import ROOT, Talk, Traces, below, command_of, plain_python
 from tests.relay.test_near import Watcher
 from tests.support.command import tuimon
 from tuimon.attach.refusal import Refused
@@ -152,7 +152,7 @@ class Sshd:
 
     def connections(self) -> list[int]:
         """The sshd processes of the connections."""
-        return [pid for pid in below(self.process.pid) if b"sshd" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return [pid for pid in below(self.process.pid) if b"sshd" in command_of(pid)]
 
     def _key(self, name: str) -> str:
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.directory / name)]

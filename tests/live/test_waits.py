@@ -60,7 +60,8 @@ class Squares(Dataset):
     def __len__(self):
         return 6
     def __getitem__(self, i):
-        gc.collect()  # also in a forked worker
+        if i == 0:
+            gc.collect()  # also in a forked worker
         return torch.ones(2) * i
 class Endless(IterableDataset):
     def __iter__(self):
@@ -375,11 +376,22 @@ hooked = compile_all()
 detach()
 after = compile_all()
 breaks = sum(len(one.get("graph_break", ())) for one in plain)
-print(json.dumps([breaks, [[a, b, c] for a, b, c in zip(plain, hooked, after) if not a == b == c]]))
+torch._dynamo.reset()
+kept = [torch.compile(f, backend="eager") for f in (backward, gradient, steps, loads, waits, synchronises)]
+def call_all():
+    return [f(x).sum().item() for f in kept], {k: dict(v) for k, v in torch._dynamo.utils.counters.items()}
+call_all()
+before = call_all()
+attach()
+during = call_all()
+detach()
+unlike = [[a, b, c] for a, b, c in zip(plain, hooked, after) if not a == b == c]
+print(json.dumps([breaks, unlike, before == during == call_all()]))
 """,
         tmp_path,
         after=DYNAMO,
     )
-    breaks, unlike = outcome.values
+    breaks, unlike, kept = outcome.values
     assert unlike == [] and breaks > 4
+    assert kept, "guards of what was compiled before hold, and break none"
     assert nothing_left(outcome)

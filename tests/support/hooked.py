@@ -21,7 +21,7 @@ from tuimon.hook import wire
 from tuimon.model import Model
 from tuimon.sources.live import LiveDecoder
 
-DEADLINE_S = 120
+DEADLINE_S = 600
 
 _PRELUDE = """
 import socket, sys, threading
@@ -47,9 +47,9 @@ class _Hooked:
                 file.flush()
     def detach(self):
         self.monitor.sendall(_wire.json_frame({{"cmd": "detach"}}))
-        self.server.join(10)
+        self.server.join(60)
         self.job.close()
-        self.reader.join(10)
+        self.reader.join(60)
         self.monitor.close()
 
 _hooked = None

@@ -123,6 +123,9 @@ class Session:
             return False
         return True
 
+    def pass_on(self, *, whole: bool) -> None:
+        """Nothing: all that a hook here says is handed on anyway. For one whose calls are folded on its node, it is said."""
+
     def detach(self, timeout: float = GOODBYE_S) -> dict[str, Any] | None:
         """Have the hook taken out; gives its goodbye ({"detached":.., "left": [..]}), or None when there was none in time.
 

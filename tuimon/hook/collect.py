@@ -41,8 +41,7 @@ class Collections(metaclass=Mortal):
 
     def forked(self):
         """In a child that the job has forked, before it runs anything: there is nobody to tell."""
-        if self._ours in gc.callbacks:
-            gc.callbacks.remove(self._ours)
+        _remove(self._ours)
 
 
 def _callback(number, outbox, here, tell):
@@ -75,18 +74,31 @@ def _take_away(collected):
     A callback of somebody else's behind ours would be passed over if ours went while a thread is in ours or in one behind it.
     So that is waited for, for a while.
     """
-    if collected not in gc.callbacks:
-        return True
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline and _is_called(collected):
         time.sleep(0.001)
-    gc.callbacks.remove(collected)
-    return collected not in gc.callbacks
+    _remove(collected)
+    return _place(collected) is None
+
+
+def _place(collected):
+    # by identity: `index` and `remove` would ask the job's own callbacks whether they are equal to ours
+    for at, one in enumerate(gc.callbacks):
+        if one is collected:
+            return at
+    return None
+
+
+def _remove(collected):
+    at = _place(collected)
+    # nothing runs in between these two
+    if at is not None and gc.callbacks[at : at + 1] and gc.callbacks[at] is collected:
+        del gc.callbacks[at]
 
 
 def _is_called(collected):
-    at = gc.callbacks.index(collected)
-    if at == len(gc.callbacks) - 1:
+    at = _place(collected)
+    if at is None or at == len(gc.callbacks) - 1:
         return False
     codes = [getattr(one, "__code__", None) for one in gc.callbacks[at:]]
     for frame in sys._current_frames().values():

@@ -82,8 +82,12 @@ class Looking(metaclass=Mortal):
             self._since = self._since or now
             return
         self._next = now + self._every
+        queue = self._hook.outbox.queue
+        before = len(queue)
         self._look(ident, now)
         self._pay(time.monotonic_ns() - now, now)
+        # what has been put here is nothing that the thread did: taken for that, it would end the quiet stretch
+        self._seen += sum(type(queue[at]) is not tuple for at in range(before, len(queue)))
 
     def _is_busy(self, ident):
         """Whether the thread has put a row since the last time. Rather yes than no."""

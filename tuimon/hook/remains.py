@@ -96,8 +96,12 @@ def let_go(roots, package):
         if type(one) is not type:
             one.given_up = True
             one.__bases__ = one.__bases__  # asks for `mro` again
+    # what a thread of the job finds meanwhile (`gc.get_objects`) can still be asked for the module and the name of its class
+    names_of = {id(table) for one in classes for table in gc.get_referents(one) if type(table) is dict}
     for one in rest:
-        if type(one) in (dict, list, set):
+        if id(one) in names_of:
+            one.pop("__dict__", None)
+        elif type(one) in (dict, list, set):
             one.clear()
         elif type(one) is types.CellType:
             one.cell_contents = None

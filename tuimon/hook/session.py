@@ -13,7 +13,8 @@ import time
 import weakref
 from _thread import allocate_lock
 
-from . import facts, history, offers, timers, wire
+from . import facts, forked, history, offers, own_code, timers, wire
+from .arrival import Arrival
 from .codes import Codes
 from .collect import Collections
 from .comm import Communication
@@ -39,7 +40,8 @@ from .waits import Waits
 TICK_MS = 100  # how often the queue is emptied
 LOOK_MS = EVERY_NS // 1_000_000
 STATUS_S = 1.0
-GOODBYE_S = 0.5  # at most so long is spent on sending what is left when the session or the job ends
+GOODBYE_S = 0.5  # so long it is tried to send what is left when the session or the job ends, while tuimon takes nothing of it
+PATIENT_S = 4.0  # and so long in any case; tuimon waits a second longer
 GATE_S = 2.0  # at most so long the hook's thread waits for a thread of the job that is putting something in
 
 
@@ -170,6 +172,7 @@ class Session(metaclass=Mortal):
         # runs at exit too, but leaves no place behind in atexit's list when it is taken away, as unregistering there does
         farewell = weakref.finalize(self, self._job_ends)
         self.undo.add("atexit", lambda: (farewell.detach(), not farewell.alive)[1])
+        self.guarded("farewell", forked.tell_the_end, None, self, Session._job_ends)
         self._log.watch()
         self._names.look()
         self.torch_is_there(GATE_S)
@@ -198,7 +201,7 @@ class Session(metaclass=Mortal):
             skip_code = facts.code_skipper()
             if skip_code is None:
                 return
-            for code in _codes_of_the_hook():
+            for code in own_code.all_of_it():
                 skip_code(code)
             self._skip_code = skip_code
             # here, where one thread is at a time
@@ -218,7 +221,7 @@ class Session(metaclass=Mortal):
         A finder that never finds anything is asked for every module that is imported; the modules that follow
         it within `import torch` are many. It takes itself away once it has been of use.
         """
-        arrival = _Arrival(self)
+        arrival = Arrival(self)
         # a new list: the interpreter keeps the one that it began with (`sys` as it was), and would keep us in it for ever
         sys.meta_path = [arrival, *sys.meta_path]
         self.undo.add("import watch", arrival.leave)
@@ -315,7 +318,7 @@ class Session(metaclass=Mortal):
             self.guarded("facts", self._tell_facts, None)
             self._tell_status()
             self.outbox.put({"k": "detached", "detached": True, "reason": self._reason, "left": left})
-            self.outbox.finish(GOODBYE_S)
+            self.outbox.finish(GOODBYE_S, PATIENT_S)
         finally:
             self.outbox.queue.clear()
             self._over.set()
@@ -329,7 +332,9 @@ class Session(metaclass=Mortal):
             self._sock.shutdown(0)  # SHUT_RD: wakes the sender, which reads the end of the stream
         except OSError:
             return
-        self._over.wait(2 * GOODBYE_S)
+        taken, deadline = 0, time.monotonic() + PATIENT_S
+        while not self._over.wait(2 * GOODBYE_S) and self.outbox.taken != taken and time.monotonic() < deadline:
+            taken = self.outbox.taken
 
     # ---------------------------------------------------------------- telling
 
@@ -361,50 +366,3 @@ class Session(metaclass=Mortal):
     @staticmethod
     def _on_own_thread():
         return threading.get_ident() != threading.main_thread().ident
-
-
-class _Arrival(metaclass=Mortal):
-    """A finder that finds nothing and notices that torch is being imported."""
-
-    def __init__(self, session):
-        self._session = session
-
-    def find_spec(self, name, path=None, target=None):
-        """Nothing, ever."""
-        if name.startswith("torch.") and hasattr(sys.modules.get("torch.autograd.profiler"), "record_function"):
-            self._session.guarded("import watch", self._session.torch_is_there, None)
-            self.leave()
-
-    def leave(self):
-        """Take it off the import path, by a new list: an import that is under way goes through the old one to its end.
-
-        To shorten that list under it would make it pass a finder over and fail to find what is there.
-        """
-        if self in sys.meta_path:
-            sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
-        return self not in sys.meta_path
-
-
-def _codes_of_the_hook():
-    """Every code object of the hook's modules, nested ones included."""
-    package = __name__.rpartition(".")[0]
-    found = []
-    # a copy of the names alone: copying the pairs makes objects, which can start a collection, in which other threads run and
-    # import things
-    for name in list(sys.modules):
-        if name == package or name.startswith(package + "."):
-            for value in list(vars(sys.modules[name]).values()):
-                holders = list(vars(value).values()) if isinstance(value, type) else (value,)
-                for holder in holders:
-                    function = getattr(holder, "__func__", None) or getattr(holder, "fget", None) or holder
-                    code = getattr(function, "__code__", None)
-                    if code is not None and getattr(function, "__module__", "") == name:
-                        _walk(code, found)
-    return found
-
-
-def _walk(code, found):
-    found.append(code)
-    for constant in code.co_consts:
-        if hasattr(constant, "co_code"):
-            _walk(constant, found)

@@ -14,6 +14,7 @@ A_SECOND = 20  # messages
 OF_A_ROLE = 4  # of those, for one role, whatever the length
 LONGER = 1.5  # a call that much longer than the longest told in this second is told all the same
 TOLD = 6  # frames
+MOST_PATH = 16  # of the user's, with the places at which they stand
 FARTHEST = 60  # frames looked at
 GENERATED = ("<frozen ", "<eval_with_key>")
 
@@ -59,20 +60,22 @@ class Sites(metaclass=Mortal):
             frame = frame.f_back
         if frame is None:
             return  # a thread of the hook's own
-        user, stack = None, []
+        user, stack, path = None, [], []
         innermost = frame
         for _ in range(FARTHEST):
-            if frame is None or (user is not None and len(stack) >= TOLD):
+            if frame is None or len(path) >= MOST_PATH:
                 break
             code = frame.f_code
             if not code.co_filename.startswith(ours):
                 if len(stack) < TOLD:
                     stack.append([code.co_filename, frame.f_lineno or 0, code.co_name])
-                if user is None and not self._is_library(code.co_filename):
-                    user = frame
+                if not self._is_library(code.co_filename):
+                    user = user or frame
+                    path.append([self._hook.codes.number(code), frame.f_lasti])
             frame = frame.f_back
         at = user or innermost
         stack.reverse()
+        path.reverse()
         self._hook.outbox.put(
             {
                 "k": "site",
@@ -83,6 +86,7 @@ class Sites(metaclass=Mortal):
                 "line": at.f_lineno or 0,
                 "lasti": at.f_lasti,
                 "stack": stack,
+                "path": path,
             }
         )
 
