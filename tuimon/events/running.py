@@ -47,6 +47,12 @@ class InstrumentAdded(Event):
     """For "eager": why its calls run in eager."""
     counted: str = ""
     """How it is counted where that is not plain: "by line", "all its calls", ..; a few words for a person."""
+    group: str = ""
+    """For "communication": the name of the process group, the same on all of its ranks."""
+    variant_of: int | None = None
+    """This number stands for those calls of that instrument that have these sizes; it is the same region."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """("s77", 20): what the symbols of the graph are in those calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class SiteSeen(Event):
     stack: tuple[tuple[str, int, str], ...] = ()
     """The innermost frames, outermost first: (file, line, function)."""
     thread: int = 0
+    path: tuple[tuple[int, int], ...] = ()
+    """(code, offset of the instruction) of all its frames that are the user's, outermost first: a loop's is among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,18 @@ class LoopsSeen(Event):
     each, outermost first."""
     site: tuple[tuple[int, int], ...]
     """(code, offset) of the instruction at which each of the user's frames stood, outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepsFolded(Event):
+    """Steps of a job whose calls are counted elsewhere: on its own node, by the tuimon there."""
+
+    source: str
+    """Where steps come from: "optimizer", "marked", "inferred"."""
+    how: str
+    """The same in words."""
+    rows: tuple[str, ...]
+    """Each as JSON: a step, or why one was slow, as `model.digest.pack` writes them; in their order."""
 
 
 @dataclass(frozen=True, slots=True)

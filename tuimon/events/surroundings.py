@@ -29,6 +29,20 @@ class GpuSampled(Event):
     missing: tuple[tuple[str, str], ...] = ()
     held: tuple[tuple[int, int], ...] = ()
     """(pid, bytes) of each process with memory on this GPU; only where one reading serves several targets."""
+    sm_activity: float | None = None
+    """Percent, of the whole device, by GPM (Hopper and newer), as are the next ones: cycles in which an SM had a warp."""
+    tensor_activity: float | None = None
+    """Cycles in which the tensor pipe was active, percent."""
+    dram_activity: float | None = None
+    """Share of the memory's bandwidth that was used, percent."""
+    fp64_activity: float | None = None
+    fp32_activity: float | None = None
+    fp16_activity: float | None = None
+    memory_clock_max_mhz: float | None = None
+    memory_bus_bits: int | None = None
+    cores: int | None = None
+    compute_capability: str | None = None
+    """"9.0"."""
 
 
 @dataclass(frozen=True, slots=True)

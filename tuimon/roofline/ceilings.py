@@ -43,6 +43,16 @@ class Ceiling:
     how: How
     source: str = ""
     """Where the numbers are from, in words."""
+    unit: Literal["matrix", "vector"] | None = None
+    """What does the peak: matrix units or the others. None: not told."""
+    dtype: str = ""
+    """As torch names it in graphs: "bf16", "f32", "tf32"."""
+    dense: bool = True
+    """False: with 2:4 sparsity."""
+    clock_mhz: float | None = None
+    """The clock that the peak is stated at."""
+    spread: float | None = None
+    """Of a calibrated one: (p90 - p10) / median of its repeats."""
 
     def __post_init__(self) -> None:
         for field in _TEXTS:

@@ -24,6 +24,9 @@ Bound = Literal["exact", "upper", "lower", "unknown"]
 """What the intensity is. Bytes that are a lower bound of the traffic make it an upper bound; "unknown" says that the error
 may go either way."""
 
+OperationsHow = Literal["formula", "counter", "pipe use"]
+BytesHow = Literal["measured", "inductor model", "operands", "compulsory"]
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -41,6 +44,53 @@ class Point:
     bound: Bound
     of_roof: float | None = None
     """Rate over roof, 1 = at the roof; above 1 something is wrong with an assumption. None: cannot be told."""
+    key: str = ""
+    """The same across redraws: "region 0:0/0:forward", "kernel aten::mm 64x64 64x64", "device 0", "process"."""
+    operations: float | None = None
+    bytes: float | None = None
+    seconds: float = 0.0
+    """The time that both are over."""
+    calls: int = 0
+    operations_how: OperationsHow = "formula"
+    bytes_how: BytesHow = "compulsory"
+    boundary: str = ""
+    """Across what the bytes are counted."""
+    ceiling: str = ""
+    """The name of the ceiling that it belongs to: that of its unit, dtype and boundary."""
+    of_peak: float | None = None
+    """Rate over peak: true whatever the bytes are."""
+    over: tuple[str, ...] = ()
+    """Why it may stand above its roof, the likeliest first; empty where it does not."""
+    slowest: float | None = None
+    """FLOP/s of its slow calls (p90 of their times), and of its fast ones (p10)."""
+    fastest: float | None = None
+    trail: tuple[tuple[float, float], ...] = ()
+    """(intensity, rate) of the windows before, oldest first, at most 8."""
+    why_not: str = ""
+    """Why it has no place: "no formula for aten::_foobar, 12 % of its time"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """All that a chart, its table and a report show. Made by a pure function of the model and the machine's ceilings."""
+
+    points: tuple[Point, ...]
+    """By time share, the largest first."""
+    process: Point | None
+    """All regions together."""
+    ceilings: tuple[Ceiling, ...]
+    selected: int
+    """Which of the ceilings is drawn full."""
+    now_roof: Ceiling | None
+    """The roof at the clock that the device runs at now."""
+    now_why: str
+    """Why that is lower: the driver's reasons."""
+    flop_known_for: float | None
+    """Share of the compiled time whose operations are all known; None where there is none."""
+    unknown: tuple[tuple[str, float], ...]
+    """(operator, share of the time of what has it) without a formula, the largest first."""
+    notes: tuple[str, ...]
+    """What has to be said with it: no figures for this machine, other threads than calibrated, a window would tell more."""
 
 
 def point_of_sums(
