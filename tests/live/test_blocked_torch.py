@@ -80,7 +80,7 @@ def begin(running: list[subprocess.Popen[bytes]], text: str, *arguments: str) ->
 def test_main_thread_that_waits_in_a_collective(folder: Path, running: list[subprocess.Popen[bytes]]) -> None:
     pid = begin(running, COLLECTIVE, str(folder), "0")
     begin(running, COLLECTIVE, str(folder), "1")
-    until((folder / "blocks").exists, 120)
+    until((folder / "blocks").exists, 300)
     until(lambda: (procfs.thread_call(pid, pid) or procfs.ThreadCall(0, None, (), 0, 0)).number is not None)
     session = attach(pid, {}, sources=SOURCES)
     assert session.mechanism == "thread"
@@ -93,8 +93,8 @@ def test_main_thread_that_waits_in_a_collective(folder: Path, running: list[subp
 
 def test_main_thread_in_a_long_matrix_product(folder: Path, running: list[subprocess.Popen[bytes]]) -> None:
     pid = begin(running, PRODUCT, str(folder))
-    until((folder / "blocks").exists, 120)
+    until((folder / "blocks").exists, 300)
     session = attach(pid, {}, sources=SOURCES)
     assert (folder / "done0").exists() or session.mechanism == "thread"
     assert session.detach() is not None
-    until((folder / "done0").exists, 120)
+    until((folder / "done0").exists, 300)

@@ -67,7 +67,7 @@ def test_watching_changes_no_loss(tmp_path: Path) -> None:
     watched, alone = tmp_path / "watched", tmp_path / "alone"
     program = (sys.executable, str(SOURCE), "--steps", "20", "--losses")
     assert tuimon("run", "--headless", "--", *program, str(watched)).status == 0
-    subprocess.run([*program, str(alone)], check=True, env=environment(), capture_output=True, timeout=240)
+    subprocess.run([*program, str(alone)], check=True, env=environment(), capture_output=True, timeout=600)
     assert watched.read_text() == alone.read_text()
     assert len(alone.read_text().splitlines()) == 20
 
@@ -75,7 +75,7 @@ def test_watching_changes_no_loss(tmp_path: Path) -> None:
 def test_without_a_compiler_it_still_runs_and_says_so() -> None:
     program = [sys.executable, str(SOURCE), "--steps", "1"]
     ran = subprocess.run(
-        program, capture_output=True, text=True, timeout=240, env=environment(CXX="/no/such/compiler"), check=False
+        program, capture_output=True, text=True, timeout=600, env=environment(CXX="/no/such/compiler"), check=False
     )
     assert ran.returncode == 0, ran.stderr
     assert "no C++ compiler" in ran.stderr and "aot_eager" in ran.stderr

@@ -145,7 +145,7 @@ def test_a_term_signal_is_for_the_program(tmp_path: Path) -> None:
     try:
         until(ready.exists, "the program")
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 9, err
@@ -159,7 +159,7 @@ def test_ctrl_c_reaches_the_program_and_the_report_still_comes(tmp_path: Path) -
     try:
         until(ready.exists, "the program")
         os.killpg(process.pid, signal.SIGINT)  # what a terminal does at Ctrl-C
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode in (1, 128 + signal.SIGINT), err
@@ -203,7 +203,7 @@ def test_closed_standard_streams_change_nothing_for_the_program(tmp_path: Path) 
     out = tmp_path / "report.json"
     words = [*TUIMON, "run", "--format", "json", "-o", str(out), "--", sys.executable, "-c", "raise SystemExit(3)"]
     line = " ".join(f"'{word}'" for word in words) + " <&- >&- 2>&-"
-    ran = subprocess.run(["bash", "-c", line], env=environment(), timeout=60, check=False)
+    ran = subprocess.run(["bash", "-c", line], env=environment(), timeout=240, check=False)
     assert ran.returncode == 3
     assert json.loads(out.read_text())["target"]["ended"]["status"] == 3
 

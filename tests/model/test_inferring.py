@@ -12,7 +12,7 @@ import pytest
 
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.model.inferring import MOST_WAITING, NO_ORDER, Inference
+from tuimon.model.inferring import IN_FORWARD, MOST_WAITING, NO_ORDER, Inference
 from tuimon.model.step_parts import CATEGORIES
 from tuimon.model.turning import Cut, Item, Loops, turn
 from tuimon.sources import carried
@@ -83,7 +83,7 @@ class Job:
     """Items one after the other; a call takes 10, a gap 1, unless said."""
 
     def __init__(self, *, whole: bool = True) -> None:
-        self.of = Inference(whole=whole)
+        self.of = Inference(Loops(), whole=whole)
         self.cuts: list[Cut] = []
         self.t = 0
 
@@ -179,6 +179,49 @@ def test_a_step_that_was_joined_in_the_middle_begins_behind_the_longest_gap() ->
     assert job.of.add(Item("call", job.t + 50, job.t + 60, "0/0", "0"))
 
 
+def blocks(
+    around: tuple[tuple[int, bool], ...], steps: int = 30, heads: tuple[int, ...] = (), lengths: tuple[int, ...] = (6,)
+) -> Job:
+    """Steps of some calls that look alike; `heads` of the outer loop are passed before each, of the inner before each call."""
+    job = Job()
+    job.of.loops.learn(0, ((7, 40),), around)
+    for step in range(30):
+        if heads:
+            job("loop", instrument=heads[0], took=0)
+        for _ in range(lengths[step % len(lengths)]):
+            if len(heads) > 1:
+                job("loop", instrument=heads[1], took=0)
+            job("call", "0/0")
+    return job
+
+
+def test_calls_in_a_loop_of_a_module_make_a_step_where_the_loop_around_it_turns() -> None:
+    job = blocks(((5, False), (0, True)), heads=(5,))
+    assert len(job.finish()) == 30 and "every 6" in job.of.how and job.of.certain
+
+
+def test_where_that_loop_cannot_be_seen_no_steps_are_told() -> None:
+    job = blocks(((0, False), (0, True)))
+    assert job.finish() == [] and job.of.why_not == IN_FORWARD
+
+
+def test_of_two_loops_the_inner_one_is_taken_and_said_to_be_doubtful_where_its_turns_are_always_as_many() -> None:
+    job = blocks(((5, False), (6, False)), heads=(5, 6))
+    assert len(job.finish()) == 180 and not job.of.certain and "mark the steps" in job.of.how
+    assert blocks(((5, False), (6, False)), heads=(5, 6), lengths=(6, 4, 7)).of.certain
+    assert not blocks(((0, False), (0, False))).of.certain
+    assert blocks(((0, False),)).of.certain
+
+
+def test_a_call_behind_the_backward_in_the_loops_body_is_of_its_step() -> None:
+    job = Job()
+    for instrument, offset in ((1, 10), (2, 20), (3, 30)):
+        job.of.loops.learn(instrument, ((7, offset),))
+    for _ in range(6):
+        job("call", "0/0", instrument=1)("engine", instrument=2)("call", "1/0", instrument=3)("call", "1/0", instrument=3)
+    assert job.finish() == [44 * at for at in range(1, 7)]
+
+
 # ------------------------------------------------------------------------------------------ where the loop turned
 
 
@@ -187,7 +230,7 @@ LAST, FIRST = Item("call", 0, 10, "0/0", "0", 1), Item("call", 110, 120, "0/0", 
 
 def loops(offset: int = 100) -> Loops:
     found = Loops()
-    found.learn(1, ((7, offset),))
+    found.learn(1, ((7, offset),), body=(7, 20, 200))
     return found
 
 
@@ -213,6 +256,15 @@ def test_places_in_the_loops_body() -> None:
     assert turn(loops(), LAST, FIRST, [behind]).doubt_ns == 0
     assert between(Item("look", 10, 50, path=((7, 100),))) == 10  # at the call itself: tells nothing
     assert between(Item("gc", 30, 60, path=((7, 130),))) == 110
+    assert between(Item("gc", 30, 60, path=((7, 60), (9, 4)))) == 10
+
+
+def test_a_place_in_the_loops_body_says_more_than_the_kind() -> None:
+    window = Item("former", 70, 90, path=((7, 60), (9, 4)))  # a profiler that is started at the loop's head
+    assert between(Item("gc", 30, 60, path=((7, 50),)), window) == 10
+    assert between(Item("gc", 30, 60), window) == 10
+    assert between(Item("former", 30, 60, path=((7, 130),)), window) == 60
+    assert between(Item("next", 30, 60, path=((7, 130),))) == 60
 
 
 def test_the_passage_of_the_loops_head_is_the_cut() -> None:
@@ -230,5 +282,17 @@ def test_of_nested_loops_the_one_that_turns_once_a_step() -> None:
 
 def test_the_end_of_the_job_ends_the_last_step() -> None:
     assert turn(loops(), LAST, None, [Item("gc", 30, 60, path=((7, 130),))]).at_ns == 60
-    assert turn(loops(), LAST, None, [Item("former", 20, 40), Item("next", 50, 60)]).at_ns == 40
+    within = Item("former", 20, 40, path=((7, 130),))
+    assert turn(loops(), LAST, None, [within, Item("next", 50, 60)]).at_ns == 40
+    assert turn(loops(), LAST, None, [Item("former", 20, 20), Item("gc", 30, 60)]).at_ns == 20  # a resume function; who knows
     assert turn(loops(), LAST, None, []).at_ns == 10
+
+
+def test_what_the_job_does_when_it_has_left_its_loop_is_of_no_step() -> None:
+    clean_up = Item("look", 30, 600, path=((3, 90), (9, 4)))  # the loop's function has returned
+    behind = Item("gc", 30, 600, path=((3, 5), (7, 230)))
+    stopped = Item("former", 30, 600)
+    for one in (clean_up, behind, stopped):
+        assert turn(loops(), LAST, None, [one]).at_ns == 10
+        assert turn(loops(), LAST, None, [Item("look", 10, 25, path=((3, 5), (7, 130))), one]).at_ns == 25
+    assert turn(Loops(), LAST, None, [clean_up]).at_ns == 10

@@ -76,7 +76,32 @@ def test_nothing_is_negative_where_a_category_took_less_than_usual() -> None:
     assert found.named and causes(found)[0][0] == "gc" and all(0 <= one.share <= 1 for one in found.causes)
 
 
+def test_two_places_in_other_python_are_two_causes() -> None:
+    told = Told("main train.py:10: time.sleep(0.1)", (), 190 * MS, "save train.py:40: torch.save(..)", 0.4)
+    found = explained({"other python": 200}, told={"other python": told})
+    assert causes(found) == [("other python", 0.6), ("other python", 0.4)]
+    assert [one.detail for one in found.causes] == [told.detail, told.second]
+    short = Told(told.detail, (), 190 * MS, told.second, 0.1)
+    assert causes(explained({"other python": 200}, told={"other python": short})) == [("other python", 1.0)]
+
+
 class TestTheMachine:
+    def test_a_wait_is_looked_for_first_in_the_work_that_every_step_does(self) -> None:
+        waiting = Outside(waited_ns=150 * MS)
+        found = explained({"other python": 150, "forward regions": 60, "backward regions": 90}, waiting, SEEN)
+        assert causes(found) == [("other python", 0.5), ("run-queue wait", 0.5)]
+        # a collection that the competitors made five times as long: its own part of it is what is left
+        found = explained({"gc": 400, "backward regions": 60}, Outside(waited_ns=360 * MS))
+        assert sorted(causes(found)) == [("gc", 0.22), ("run-queue wait", 0.78)]
+
+    def test_on_a_busy_machine_work_that_ran_no_longer_on_its_core_has_only_waited(self) -> None:
+        busy = {"usual_wait_ns": 13 * MS, "wait_rate": 0.65}
+        longer = {"forward regions": 230, "backward regions": 270}
+        hogs = Outside(waited_ns=400 * MS, off_ns=505 * MS, **busy)
+        assert causes(explained(longer, hogs)) == [("run-queue wait", 0.77)]
+        itself = Outside(waited_ns=325 * MS, off_ns=330 * MS, **busy)
+        assert [cause for cause, _ in causes(explained(longer, itself))] == ["backward regions", "forward regions"]
+
     def test_waiting_for_a_core_comes_before_the_categories_that_it_made_longer(self) -> None:
         outside = Outside(waited_ns=100 * MS, others_waited_ns=0, evidence=("waited 100.0 ms for a core",))
         found = explained({"backward regions": 70, "other python": 40}, outside, UNSEEN)

@@ -109,7 +109,7 @@ def test_what_happens_once_is_expected() -> None:
 def test_texts_that_mean_no_good(text: str) -> None:
     began = time.monotonic()
     found = reading(text, {text[:50]: text[:200]}, owner=text[:100], history=[text[:10_000]] * 20)
-    assert time.monotonic() - began < 5  # a bound against a reader that goes wild, no measurement
+    assert time.monotonic() - began < 60  # a bound against a reader that goes wild, no measurement
     sound(found)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.model.slow_jobs import (
     COMMUNICATION,
     DATA,
+    FILE,
     GC,
     MAIN,
     MS,
@@ -75,6 +78,43 @@ def test_other_python_by_the_line_at_which_the_thread_was_seen() -> None:
     assert detail == "<module> train.py:10: time.sleep(0.12), in 5 of 6 looks"
 
 
+def test_a_long_stretch_with_many_looks_is_covered_to_its_end() -> None:
+    job = Job().steps(20)
+    quiet = job.ns + 8 * MS
+    for at in range(20, 6000, 20):
+        job.look(quiet + at * MS, quiet, (MAIN, 10 if at < 4000 else 40))
+    job.step(idle=6000)
+    job.steps(1)
+    first, second = job.model.steps.slow[0].causes
+    assert first.detail.startswith("<module> train.py:10: time.sleep(0.12), in 40 of 60 looks")
+    assert second.detail == "<module> train.py:40, in 20 of 60 looks"
+    assert first.cause == second.cause == "other python"
+    assert (first.share, second.share) == (pytest.approx(2 / 3, abs=0.03), pytest.approx(1 / 3, abs=0.03))
+
+
+def test_what_is_left_out_of_many_looks_stays_covered() -> None:
+    job = Job().steps(20)
+    quiet = job.ns + 8 * MS
+    for at in range(40, 6000, 40):  # each a stretch of its own: something came just before
+        job.look(quiet + at * MS, quiet + (at - 25) * MS, (MAIN, 10))
+    job.step(idle=6000)
+    job.steps(1)
+    assert only(job)[1] == "other python" and job.model.steps.slow[0].named
+
+
+def test_the_lines_of_one_call_are_one_place() -> None:
+    job = Job().steps(20)
+    quiet = job.ns + 8 * MS
+    for at in range(20, 600, 20):
+        job.look(quiet + at * MS, quiet, *([(MAIN, 10)] if at <= 200 else [(MAIN, 40), (STALL, 31 + at // 300)]))
+    job.step(idle=600)
+    job.steps(1)
+    call, line = job.model.steps.slow[0].causes
+    assert call.detail == "stall train.py:32 and 1 more line, in 19 of 29 looks"
+    assert call.share == pytest.approx(2 / 3, abs=0.03)
+    assert line.detail == "<module> train.py:10: time.sleep(0.12), in 10 of 29 looks"
+
+
 def test_a_library_is_named_behind_the_users_line() -> None:
     job = Job().steps(20)
     quiet = job.ns + 8 * MS
@@ -132,6 +172,18 @@ class TestCompilations:
         job.ns += 150 * MS
         job.steps(5)
         assert job.slow[1][1:] == ("compile", "f [0/0] compiled again after torch._dynamo.reset(), from the cache (150.0 ms)")
+
+    def test_a_reset_is_known_by_what_was_compiled_before_the_attach(self) -> None:
+        job = Job()
+        past = ev.CompileFinished(job.ns, "0/0", "forward", "f", FILE, 10, "", job.ns - MS, 0.9, before_attach=True)
+        job.apply(past, ev.FrameSeen(job.ns, "f", FILE, 10, ("0/0",), owners=("Network",)))
+        job.steps(30)
+        start, end = compiled(job, "0/0", 150)
+        assert isinstance(start, ev.CompileStarted)
+        job.apply(replace(start, owner="Network"), end)
+        job.ns += 150 * MS
+        job.steps(5)
+        assert only(job)[1:] == ("compile", "Network.f [0/0] compiled again after torch._dynamo.reset() (150.0 ms)")
 
     def test_resets_again_and_again_are_a_finding(self) -> None:
         job = Job()

@@ -54,6 +54,13 @@ class TestDrift:
         assert drift is not None and drift.eager_before is not None and drift.eager_now is not None
         assert drift.eager_before < 0.15 < 0.6 < drift.eager_now
 
+    def test_a_growing_share_in_eager_is_told_by_itself(self) -> None:
+        steady = noisy(BLOCK * 40, 0.0)
+        assert (more := folded(steady, [(at * at, 100 * at) for at in range(1, 60)]).more_eager) is not None
+        assert more.before < 0.15 < 0.6 < more.now and more.z > 3
+        assert folded(steady, [(10 * at, 100 * at) for at in range(1, 60)]).more_eager is None
+        assert folded(steady).more_eager is None
+
     def test_steps_with_a_compilation_do_not_count(self) -> None:
         trends = Trends()
         for index in range(BLOCK * 2):

@@ -23,11 +23,13 @@ def test_each_is_an_event() -> None:
         {"k": "thread", "t": 1, "thread": 5, "name": "main", "native": 77},
         {"k": "thread", "t": 1, "thread": 6, "name": "old"},
         site | {"stack": [["/w/a.py", 15, "<module>"]]},
+        site | {"path": [[6, 20], [7, 40]]},
         {"k": "loops", "t": 3, "thread": 5, "anchor": 2, "heads": [[0, 7, 20, 80]], "site": [[7, 40]]},
     ) == [
         ev.ThreadSeen(1, 5, "main", 77),
         ev.ThreadSeen(1, 6, "old"),
         ev.SiteSeen(9, 2, 7, 15, 40, (("/w/a.py", 15, "<module>"),), 5),
+        ev.SiteSeen(9, 2, 7, 15, 40, (), 5, ((6, 20), (7, 40))),
         ev.LoopsSeen(3, 5, 2, ((0, 7, 20, 80),), ((7, 40),)),
     ]
 
@@ -47,6 +49,7 @@ def test_a_look_that_shows_the_same_has_the_rows_of_the_one_before_on_its_thread
     "message",
     [
         {"k": "site", "t": 9, "thread": 5, "instrument": 2, "code": 7, "line": 15},
+        {"k": "site", "t": 9, "thread": 5, "instrument": 2, "code": 7, "line": 15, "lasti": 40, "path": [[7]]},
         {"k": "look", "t": 10, "thread": 5, "since": 4, "rows": [[7, 15, 40]]},
         {"k": "loops", "t": 3, "thread": 5, "anchor": 2, "heads": [["x", 7, 20, 80]], "site": []},
     ],

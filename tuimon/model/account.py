@@ -21,14 +21,14 @@ PROFILER = CATEGORIES.index("profiler")
 OTHER = CATEGORIES.index("other python")
 
 OPAQUE = (COMPILE, PROFILER)
-SWALLOWED = (GC, COMPILE, PROFILER)
-"""What a row of OPAQUE takes as its own where it lies within it."""
+SWALLOWED = (GC, COMPILE, PROFILER, OTHER)
+"""What a row of OPAQUE takes as its own where it lies within it. OTHER: the compiler runs the autograd engine to trace it."""
 
 MOST_COVERED = 4096
 """Stretches of one step that are kept apart. Beyond it the oldest two become one; what lies between them is then given to
 nobody but "other python"."""
 
-Held = tuple[int, int, int] | None
+Held = tuple[int, int, int, int] | None
 """How much of a covered stretch was given to each of SWALLOWED; None for nothing."""
 
 
@@ -78,8 +78,7 @@ class Account:
         own = end_ns - begin - taken
         parts[category] += own
         if category in SWALLOWED and own:
-            mine = (own if category == GC else 0, own if category == COMPILE else 0, own if category == PROFILER else 0)
-            held = _plus(held, mine)
+            held = _plus(held, _mine(category, own))
         covered.append((begin, end_ns, held))
         if after:
             covered += reversed(after)
@@ -102,10 +101,19 @@ class Account:
         return (*short, 0)
 
 
+def _mine(category: int, ns: int) -> Held:
+    return (
+        ns if category == GC else 0,
+        ns if category == COMPILE else 0,
+        ns if category == PROFILER else 0,
+        ns if category == OTHER else 0,
+    )
+
+
 def _plus(one: Held, other: Held) -> Held:
     if one is None or other is None:
         return one or other
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]
 
 
 def _divide(held: Held, left: int) -> tuple[Held, Held]:
@@ -116,4 +124,5 @@ def _divide(held: Held, left: int) -> tuple[Held, Held]:
     for ns in held:  # all together they are no longer than the stretch, so what does not fit on the left fits on the right
         first.append(min(ns, left))
         left -= first[-1]
-    return (first[0], first[1], first[2]), (held[0] - first[0], held[1] - first[1], held[2] - first[2])
+    gc, compiling, profiler, other = first
+    return (gc, compiling, profiler, other), (held[0] - gc, held[1] - compiling, held[2] - profiler, held[3] - other)

@@ -174,6 +174,7 @@ class CallFold:
 
     def _samples(self, event: ev.Samples) -> None:
         regions = boundaries = steps = frames = False
+        model, row, latest_ns = self._model, self.steps.row, self._model.now_ns
         for number, thread_number, flags, begin_ns, end_ns in event.rows:
             instrument = self._instruments.get(number)
             if instrument is None:
@@ -194,9 +195,10 @@ class CallFold:
             elif instrument.boundary is not None:
                 self._crossing(instrument, instrument.boundary, thread, thread_number, begin_ns)
                 boundaries = True
-            steps |= self.steps.row(number, thread_number, flags, begin_ns, end_ns)
-            if end_ns > self._model.now_ns:
-                self._model.now_ns = end_ns
+            if row(number, thread_number, flags, begin_ns, end_ns):
+                steps = True
+            if end_ns > latest_ns:
+                model.now_ns = latest_ns = end_ns
         for section, happened in (("regions", regions), ("boundaries", boundaries), ("steps", steps), ("frames", frames)):
             if happened:
                 self._model.changed(section)
@@ -241,7 +243,7 @@ class CallFold:
             region.after_guard_change.add(took)
         else:
             region.steady.add(took)
-        self.steps.share(region.share, took, end_ns)
+        self.steps.counting.share(region.share, took, end_ns)
         thread.told_ns += took
         if region.direction != "forward" or instrument.entry is None:
             return
@@ -250,7 +252,7 @@ class CallFold:
             frame.compiled_calls += 1
         if instrument.tail is not None and not flags & RAISED:  # when the stretch ends is nobody's to say
             instrument.tail.crossings = (instrument.tail.crossings or 0) + 1
-            self.steps.share(instrument.tail.share, None, end_ns)
+            self.steps.counting.share(instrument.tail.share, None, end_ns)
             self._model.changed("boundaries")
         if instrument.leads_to_boundary:
             under_way = thread.open_at.setdefault(instrument.entry, [])
@@ -264,7 +266,7 @@ class CallFold:
         if boundary is None:
             return False
         boundary.crossings = (boundary.crossings or 0) + 1
-        self.steps.share(boundary.share, None, at_ns)
+        self.steps.counting.share(boundary.share, None, at_ns)
         return True
 
     def _crossing(self, instrument: _Instrument, boundary: Boundary, thread: _Thread, thread_number: int, at_ns: int) -> None:
@@ -280,7 +282,7 @@ class CallFold:
             boundary.host.add(took)
             thread.told_ns += took
             self.steps.boundary(thread_number, boundary.key, boundary.function, boundary.file, boundary.line, began, at_ns)
-        self.steps.share(boundary.share, took, at_ns)
+        self.steps.counting.share(boundary.share, took, at_ns)
 
 
 def _has_older_entry(frame: Frame, compile_id: str | None) -> bool:

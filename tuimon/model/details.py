@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tuimon.model.findings.finding import many, place, seconds, shown
-from tuimon.model.identity import is_library
+from tuimon.model.identity import is_library, is_wrapper
 from tuimon.model.naming import OTHER, Told
 from tuimon.model.reading import reading_of
 from tuimon.model.step_parts import CATEGORIES, LongRow, StepAccount, StepEvidence
@@ -94,8 +94,11 @@ class Details:
 
     def _rows(self, category: str) -> list[LongRow]:
         """Long rows of a category, most own time first."""
-        at = CATEGORIES.index(category)
-        return sorted((row for row in self._evidence.rows if row.category == at), key=lambda row: -row.own_ns)
+        at, mine = CATEGORIES.index(category), self._evidence.rows
+        if category in ("gc", OTHER):  # within a compilation or a call of the profiler they are part of that
+            around = [row for row in mine if row.role in ("compile", "profiler")]
+            mine = [row for row in mine if not any(_within(row, one) for one in around)]
+        return sorted((row for row in mine if row.category == at), key=lambda row: -row.own_ns)
 
     def _gc(self) -> Told:
         rows = self._rows("gc")
@@ -182,8 +185,8 @@ class Details:
     # ------------------------------------------------------------------------------------------ looks
 
     def _other(self) -> Told:
-        spots = Spots(self._model, self._evidence, self._text_of)
-        spot = spots.most(self._account.begin_ns, self._account.end_ns)
+        found = Spots(self._model, self._evidence, self._text_of).all(self._account.begin_ns, self._account.end_ns)
+        spot = found[0] if found else None
         engines = [row for row in self._rows(OTHER) if row.role == "engine"]
         engine = sum(row.own_ns for row in engines)
         if engine > (spot.ns if spot is not None else 0):
@@ -192,10 +195,16 @@ class Details:
         if spot is None:
             return Told()
         looks = f"{spot.count} of {many(spot.of, 'look')}"
+        words, second, part = f"{spot.words}, in {looks}", "", 0.0
+        if len(found) > 1 and found[1].count > 1:  # a single look may have come by chance
+            second = f"{found[1].words}, in {found[1].count} of {many(spot.of, 'look')}"
+            part = found[1].ns / max(1, spot.ns + found[1].ns)
         return Told(
-            f"{spot.words}, in {looks}",
+            words,
             (f"{seconds(spot.ns / 1e9)} there by {looks} at the thread's stack (at most every 20 ms while nothing is timed)",),
             spot.all_ns,
+            second,
+            part,
         )
 
 
@@ -203,6 +212,10 @@ def _shortened(text: str) -> str:
     """A line's text without the remark at its end, cut to what fits into a sentence."""
     told = _REMARK.sub("", text)
     return told if len(told) <= LONGEST_TEXT else f"{told[: LONGEST_TEXT - 2]}.."
+
+
+def _within(row: LongRow, around: LongRow) -> bool:
+    return around.begin_ns <= row.begin_ns and row.end_ns <= around.end_ns
 
 
 def _took(row: LongRow) -> float:
@@ -225,6 +238,12 @@ class Spot:
     """The time that these, and all of them, stand for."""
 
 
+def _in_common(paths: Sequence[Sequence[int]]) -> int:
+    """How many functions, from the outermost on, all of these have in common."""
+    shortest = min(map(len, paths), default=0)
+    return next((at for at in range(shortest) if len({path[at] for path in paths}) > 1), shortest)
+
+
 class Spots:
     """Where the looks of a step have seen its thread."""
 
@@ -237,12 +256,22 @@ class Spots:
 
     def most(self, begin_ns: int, end_ns: int) -> Spot | None:
         """The line seen most between these times; None where the thread was not seen at all."""
-        at_line: Counter[tuple[int, int]] = Counter()
-        counts: Counter[tuple[int, int]] = Counter()
+        return next(iter(self.all(begin_ns, end_ns)), None)
+
+    def all(self, begin_ns: int, end_ns: int) -> list[Spot]:
+        """Where the thread was seen between these times, the place seen for longest first.
+
+        A place is a line of the function that all looks have in common, or else a call from there, whatever it came to: then
+        the line told is that at which the call was seen most.
+        """
+        spent: Counter[tuple[int, int]] = Counter()
+        lines: dict[tuple[int, int], Counter[tuple[int, int]]] = {}
         inner: dict[tuple[int, int], tuple[str, str]] = {}
         reached = begin_ns
         looks = [one for one in self._looks if one.rows and begin_ns <= one.t_ns <= end_ns]
         looks = [one for one in looks if not any(began <= one.t_ns <= ended for began, ended in self._busy)]
+        paths = [self._path(look.rows) for look in looks]
+        common = _in_common(paths)
         for at, look in enumerate(looks):
             following = looks[at + 1] if at + 1 < len(looks) else None
             start = max(reached, look.since_ns, begin_ns)
@@ -251,16 +280,25 @@ class Spots:
                 free = next((one for one in self._ends if one >= look.t_ns), end_ns)
                 until = min(look.t_ns + LOOK_NS, free, end_ns)
             reached = until
-            spot, within = self._line(look.rows)
-            at_line[spot] += max(0, until - start)
-            counts[spot] += 1
-            inner.setdefault(spot, within)
-        if not counts:
-            return None
-        first = max(counts, key=lambda spot: (at_line[spot], counts[spot]))
-        code = self._model.code(first[0])
-        where = "" if code is None else f"{code.file}:{first[1]}"
-        return Spot(self._words(first, inner[first]), where, counts[first], len(looks), at_line[first], sum(at_line.values()))
+            line, within = self._line(look.rows)
+            spot = (paths[at][common], 0) if len(paths[at]) > common else line
+            spent[spot] += max(0, until - start)
+            lines.setdefault(spot, Counter())[line] += 1
+            inner.setdefault(line, within)
+        total, found = sum(spent.values()), []
+        for spot in sorted(lines, key=lambda one: (-spent[one], -lines[one].total())):
+            line, _ = lines[spot].most_common(1)[0]
+            code = self._model.code(line[0])
+            where = "" if code is None else f"{code.file}:{line[1]}"
+            more = f" and {many(len(lines[spot]) - 1, 'more line')}" if len(lines[spot]) > 1 else ""
+            words = self._words(line, inner[line]) + more
+            found.append(Spot(words, where, lines[spot].total(), len(looks), spent[spot], total))
+        return found
+
+    def _path(self, rows: Iterable[tuple[int, int, int, int]]) -> list[int]:
+        """The user's functions on a stack, outermost first."""
+        seen = ((code, self._model.code(code)) for code, *_ in rows)
+        return [code for code, told in seen if told is not None and not is_library(told.file)]
 
     def _line(self, rows: Iterable[tuple[int, int, int, int]]) -> tuple[tuple[int, int], tuple[str, str]]:
         """The user's innermost line, and function and file of the innermost frame where that is a library's."""
@@ -313,10 +351,13 @@ def recompile_of(model: Model, one: Compilation) -> Recompile | None:
 
 
 def was_reset(model: Model, one: Compilation) -> bool:
-    """Whether the same function had been compiled before a `torch._dynamo.reset()`."""
-    if one.generation == 0:
+    """Whether the same function had been compiled before a `torch._dynamo.reset()`, and be it before the attach."""
+    frame = model.frames.get(one.frame or "")
+    if frame is None or one.generation == 0:
         return False
     return any(
-        other.generation < one.generation and (other.file, other.line, other.function) == (one.file, one.line, one.function)
-        for other in model.compilations
+        other.generation < one.generation
+        and (other.file, other.line, other.function) == (frame.file, frame.line, frame.function)
+        and (not one.owner or not is_wrapper(frame.file) or one.owner in other.owners)
+        for other in model.frames.values()
     )

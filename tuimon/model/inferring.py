@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
-from tuimon.model.turning import NEXT, Cut, Item, Loops, Path, turn
+from tuimon.model.looping import Turns
+from tuimon.model.turning import Cut, Item, Loops, Path, turn
 
 LONGEST_PERIOD = 64
 ALIKE = 0.75
@@ -20,6 +20,8 @@ BETTER = 0.05
 """By so much another period must fit better to be taken instead."""
 FIRST_LOOK = 16
 """Calls before a period is told."""
+PATIENCE = 96
+"""Calls before it is told that all are alike, where the turns of their loop are soon known."""
 LATER_LOOKS = (32, 64, 128, 256, 512)
 """Calls after which it is checked again."""
 
@@ -31,16 +33,24 @@ MOST_TOLD = 64
 
 _ANCHORS = ("call", "engine", "backward")
 
+IN_FORWARD = (
+    "the compiled functions are called in a loop of a module's own, and where the loop around that turns is not known on this "
+    "Python; mark the steps: tuimon.step(), or --step module:function"
+)
+NESTED = "in two loops, one within the other, and a step may be a turn of the outer one: mark the steps to be sure"
 NO_ORDER = "the calls of the regions come in no order that repeats; mark the steps: tuimon.step(), or --step module:function"
 
 
 class Inference:
     """Tells where steps end, from the calls of one thread in the order in which they end."""
 
-    def __init__(self, *, whole: bool) -> None:
+    def __init__(self, loops: Loops, *, whole: bool) -> None:
         """`whole`: the first item is the job's first, so that a step begins with it."""
-        self.loops = Loops()
+        self.loops = loops
         self.why_not = ""
+        self.certain = True
+        """Whether what is taken for a step is one, for all that is known."""
+        self._turns = Turns(loops)
         self._whole = whole
         self._told: dict[tuple[int, int], Path] = {}
         self._waiting: list[Item] = []
@@ -57,6 +67,8 @@ class Inference:
         self._in_step = 0
         self._at = 0
         self._has_backward = False
+        self._backward: Item | None = None
+        """The latest run of the engine, or of a backward."""
         self._first: Item | None = None
         self._last: Item | None = None
         self._between: list[Item] = []
@@ -86,13 +98,15 @@ class Inference:
         if self._rule == "B":
             return "inferred: a step ends with its backward"
         if self._rule == "F" and self._period == 1:
-            return "inferred: a step is one call of the compiled function"
+            one = "inferred: a step is one call of the compiled function"
+            return one if self.certain else f"{one}; it stands {NESTED}"
         return f"inferred: the order of the calls repeats every {self._period} calls" if self._rule else ""
 
     def add(self, item: Item) -> Sequence[Cut]:
         """One more item. Gives the cuts that are known by it."""
         if item.kind == "gc" and self._told:
             item.path = self._told.pop((item.instrument, item.end_ns), ())
+        self._turns.take(item)
         if self._rule:
             return self._take(item)
         waiting = self._waiting
@@ -107,7 +121,7 @@ class Inference:
             self._n_calls += 1
             if not self._forwards and self._n_calls >= FIRST_LOOK and (self._n_calls <= 256 or self._n_calls % 64 == 0):
                 calls = [one for one in waiting if one.kind == "call"]
-                period = _period(calls)
+                period = self._turn_of(calls, _period(calls))
                 if period:
                     return self._follow("F", calls, period)
         elif item.kind == "engine" or (item.kind == "backward" and self._new_backward()):
@@ -135,16 +149,7 @@ class Inference:
     def generator(self, rows: Sequence[tuple[int, int, int, int]]) -> int | None:
         """The code of the generator that the loop has called for its next batch, where a look shows one at work."""
         last = self.last_call
-        if last is None:
-            return None
-        site = self.loops.sites.get(last.instrument, self.loops.latest)
-        for (code, _, offset, _), (inner, _, _, generator) in pairwise(rows):
-            at = site.get(code)
-            if at is None or at == offset:
-                continue
-            first = self._first or last
-            return inner if generator and self.loops.side(((code, offset),), None, first) == NEXT else None
-        return None
+        return None if last is None else self.loops.generator(rows, last.instrument, (self._first or last).instrument)
 
     def _new_backward(self) -> bool:
         """Whether a backward region, where runs of the engine are not told, is the first since the last call."""
@@ -161,9 +166,9 @@ class Inference:
             if self._forwards:
                 cuts += self._backwards_seen()
             elif calls:
-                period = _period(calls) or (1 if len(calls) < 3 else 0)
+                period = self._turn_of(calls, _period(calls) or (1 if len(calls) < 3 else 0), last=True)
                 if not period:
-                    self.why_not = NO_ORDER
+                    self.why_not = self.why_not or NO_ORDER
                     return cuts
                 cuts += self._follow("F", calls, period)
         if self._last is not None and (self._in_step or self._has_backward):
@@ -186,6 +191,19 @@ class Inference:
             if (_period(calls) or usual) == usual:
                 return self._follow("F", calls, usual)
         return self._follow("B", [], 0)
+
+    def _turn_of(self, calls: list[Item], period: int, *, last: bool = False) -> int:
+        """The period, of calls that may all look alike; 0 where it cannot be told, or not yet."""
+        if period != 1:
+            return period
+        instrument = calls[-1].instrument
+        if self._turns.hidden(instrument):
+            self.why_not = IN_FORWARD
+            return 0
+        if self._turns.expected(instrument) and len(calls) < PATIENCE and not last:
+            return 0
+        self.certain = self._turns.certain(instrument)
+        return self._turns.calls(instrument) or period
 
     def _follow(self, rule: str, calls: list[Item], period: int) -> list[Cut]:
         """From now on steps are told like that; the items that have waited come first."""
@@ -211,6 +229,14 @@ class Inference:
         """Whether another period fits better by now."""
         calls = list(self._calls)
         period = _period(calls)
+        if self._turns.hidden(calls[-1].instrument):
+            period = 0
+        elif period == 1:
+            self.certain = self._turns.certain(calls[-1].instrument)
+            period = self._turns.calls(calls[-1].instrument) or 1
+            if period != self._period and self._is_mark is None:
+                self._period, self._at = period, 0
+                return [Cut(self._last.end_ns, anew=True)] if self._last is not None else []
         if not period or period == self._period or _agreement(calls, period) < _agreement(calls, self._period) + BETTER:
             return []
         pattern = calls[-period:]
@@ -262,7 +288,7 @@ class Inference:
                 if self._doubted:
                     cuts = [*cuts, *self._doubt()]
             self._has_backward = True
-            self._last = item
+            self._last = self._backward = item
             self._between.clear()
             return cuts
         between = self._between
@@ -280,13 +306,16 @@ class Inference:
         self._doubted = False
         if self._in_step > self._period and self._forwards[0] <= self._period:
             # several periods make one step: all before the first backward was one
-            return [Cut(self._last.end_ns if self._last else 0, anew=True)]
+            return [Cut(self._last.end_ns if self._last else 0, anew=True, over=True)]
         return ()
 
     def _begins(self, call: Item) -> bool:
         """Whether a new step begins with this call."""
         if self._rule == "B":
-            return self._has_backward
+            return self._has_backward and (self._backward is None or not self.loops.behind(call, self._backward))
+        head = self._turns.head(call.instrument) if self._is_mark is None else 0
+        if head and self._in_step and any(one.instrument == head and one.kind == "loop" for one in self._between):
+            self._at = self._period
         if self._is_mark is not None and self._is_mark(call):
             turned = self._place == 0 and self._in_step > 0
             self._at = self._place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from operator import itemgetter
 
 from tuimon.events import SiteSeen, StackSeen, ThreadSeen
@@ -17,6 +18,7 @@ MOST_SPANS = 4096
 MOST_OF_A_STEP = 64
 """Long rows, looks and readings of the CPU clock that are kept of one step."""
 MOST_LONG = 256
+MOST_LOOKS = 512
 MOST_LANES = 64
 """Threads of which what they ran is kept until the step is known."""
 
@@ -45,7 +47,7 @@ class Lane:
         self.spans: list[Span] = []
         self.long: deque[LongRow] = deque(maxlen=MOST_LONG)
         """The latest long rows, of steps that are over too: what is told of one comes behind it."""
-        self.looks: deque[StackSeen] = deque(maxlen=2 * MOST_OF_A_STEP)
+        self.looks: deque[StackSeen] = deque(maxlen=MOST_LOOKS)
         self.cpu: deque[tuple[int, int]] = deque(maxlen=2 * MOST_OF_A_STEP)
         self.sites: dict[tuple[int, int], SiteSeen] = {}
         """(instrument, end) -> where it was called, told before the row itself."""
@@ -101,8 +103,9 @@ class Lane:
         if account is None or account.begin_ns != begin_ns:
             account = self._account = Account(begin_ns)
         rows = self._rows
+        add = account.add
         for end, minus_begin, category, role, row in spans:
-            own = account.add(-minus_begin, end if end < end_ns else end_ns, category)
+            own = add(-minus_begin, end if end < end_ns else end_ns, category)
             if row is not None:
                 row.own_ns += own
                 rows.append(row)
@@ -119,20 +122,23 @@ class Lane:
         """The step from `begin_ns` to `end_ns` is over: its parts, and what was seen of it."""
         mine, rest = self._until(end_ns)
         account = self._fold(mine, begin_ns, end_ns)
-        rows = sorted(self._rows, key=lambda row: (row.begin_ns, row.end_ns))
-        looks = [look for look in self.looks if begin_ns < look.t_ns <= end_ns]
-        before = [reading for reading in self.cpu if reading[0] <= begin_ns]
-        within = [reading for reading in self.cpu if begin_ns < reading[0] <= end_ns]
-        evidence = StepEvidence(
-            self.thread,
-            rows,
-            looks[:MOST_OF_A_STEP],
-            [*before[-1:], *within[-MOST_OF_A_STEP + 1 :]],
-            self._forwards,
-            self._backwards,
-        )
+        rows = self._rows
+        if len(rows) > 1:
+            rows.sort(key=lambda row: (row.begin_ns, row.end_ns))
+        looks = [look for look in self.looks if begin_ns < look.t_ns <= end_ns] if self.looks else []
+        cpu = self._readings(begin_ns, end_ns) if self.cpu else []
+        evidence = StepEvidence(self.thread, rows, _thinned(looks), cpu, self._forwards, self._backwards)
         self._start(rest)
         return account.parts(end_ns), evidence
+
+    def _readings(self, begin_ns: int, end_ns: int) -> list[tuple[int, int]]:
+        """Of the CPU clock: those within the step, and the last one before it."""
+        cpu = self.cpu
+        while len(cpu) > 1 and cpu[1][0] <= begin_ns:
+            cpu.popleft()
+        before = [reading for reading in cpu if reading[0] <= begin_ns]
+        within = [reading for reading in cpu if begin_ns < reading[0] <= end_ns]
+        return [*before[-1:], *within[-MOST_OF_A_STEP + 1 :]]
 
     def skip(self, until_ns: int) -> None:
         """What ran until then belongs to no step."""
@@ -145,6 +151,8 @@ class Lane:
         at = len(spans)
         while at and spans[at - 1][0] > end_ns:
             at -= 1
+        if at == len(spans):
+            return spans, []
         rest = spans[at:]
         return spans[:at] + [span for span in rest if -span[1] < end_ns], rest
 
@@ -178,6 +186,15 @@ class Lane:
         if t_ns > since:
             row = LongRow("look", DATA, 0, function, function, file, line, since, t_ns, self.thread)
             self.add(since, t_ns, DATA, "look", row if t_ns - since >= LONG_NS else None)
+
+
+def _thinned(looks: list[StackSeen]) -> list[StackSeen]:
+    """At most MOST_OF_A_STEP, as far apart as can be: each stands for those before it that are left out."""
+    apart = -(-len(looks) // MOST_OF_A_STEP)
+    if apart <= 1:
+        return looks
+    groups = [looks[max(0, end - apart) : end] for end in range(len(looks), 0, -apart)]
+    return [replace(group[-1], since_ns=min(one.since_ns for one in group)) for group in reversed(groups)]
 
 
 class Lanes:

@@ -13,6 +13,9 @@ from typing import Any
 from tuimon import events as ev
 from tuimon.model.calls import CallFold
 from tuimon.model.compiler import CompilerFold
+from tuimon.model.counting import Told
+from tuimon.model.digest import Digester
+from tuimon.model.folded import FoldedSteps
 from tuimon.model.identity import Generations
 from tuimon.model.parts import (
     Boundary,
@@ -29,7 +32,6 @@ from tuimon.model.parts import (
     Target,
 )
 from tuimon.model.slowness import Slowness
-from tuimon.model.stepping import Told
 from tuimon.model.warmup import Warmup
 
 LOG_LINES = 2000
@@ -75,6 +77,9 @@ class Model:
         self._calls = CallFold(self)
         self.slowness = Slowness(self)
         self.each_step(self.slowness)
+        self.digester = Digester(self)
+        self.each_step(self.digester)
+        self.folded = FoldedSteps(self, self._calls.steps)
         self._handlers: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.Attaching: self._attaching,
             ev.TargetSeen: self._target_seen,
@@ -90,6 +95,8 @@ class Model:
             **self._calls.handlers,
             **self.slowness.handlers,
             ev.InstrumentAdded: self._instrument_added,
+            ev.Samples: self._samples,
+            ev.StepsFolded: self.folded.take,
             ev.CompileFinished: self._compile_finished,
         }
 
@@ -153,6 +160,11 @@ class Model:
     def _instrument_added(self, event: ev.InstrumentAdded) -> None:
         self._compiler.instrument_added(event)
         self._calls.handlers[ev.InstrumentAdded](event)
+        self.digester.added(event)
+
+    def _samples(self, event: ev.Samples) -> None:
+        self.digester.samples(event)  # first: the steps that end here want them
+        self._calls.handlers[ev.Samples](event)
 
     def _compile_finished(self, event: ev.CompileFinished) -> None:
         self._compiler.handlers[ev.CompileFinished](event)
@@ -161,7 +173,12 @@ class Model:
 
     def each_step(self, told: Told) -> None:
         """Have this told of each step that is over; for the folds."""
-        self._calls.steps.listeners.append(told)
+        self._calls.steps.counting.listeners.append(told)
+
+    @property
+    def steps_since(self) -> str:
+        """In words, from where on steps are counted: "the job's begin", "the attach"."""
+        return self._calls.steps.counting.since
 
     @property
     def step_thread(self) -> int | None:
@@ -200,7 +217,9 @@ class Model:
             self.say(event.t_ns, "target", f"attached to {event.command or 'the target'} ({event.how})")
         target.pid, target.command, target.how = event.pid, event.command, event.how
         target.python, target.torch = event.python, event.torch
-        target.devices, target.rank, target.world_size = event.devices, event.rank, event.world_size
+        target.devices = event.devices
+        if event.rank is not None:  # once its process group is destroyed it does not know that any more
+            target.rank, target.world_size = event.rank, event.world_size
         target.recompile_limit = event.recompile_limit
         if event.recompile_limit is not None:
             for frame in self.frames.values():
@@ -222,7 +241,7 @@ class Model:
         self.changed("target", "now")
 
     def _hook_status(self, event: ev.HookStatus) -> None:
-        self._calls.steps.status(event)
+        self._calls.steps.counting.status(event)
         coverage = self.coverage
         coverage.samples, coverage.dropped, coverage.hook_s = event.samples, event.dropped, event.hook_s
         coverage.instruments = dict(event.instruments)

@@ -7,11 +7,11 @@ waiting for a core makes every category longer. Nothing is named that explains l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tuimon.model.findings.finding import seconds
 from tuimon.model.outside import Outside
-from tuimon.model.slow import Slow
+from tuimon.model.slow import OVER_NS, Slow
 from tuimon.model.step_parts import CATEGORIES, Cause, SlowStep
 
 UNEXPLAINED = "unexplained"
@@ -39,6 +39,9 @@ class Told:
     evidence: tuple[str, ...] = ()
     covered_ns: int | None = None
     """For "other python": for how much of it the thread's stack says where it was. None: it was not looked at."""
+    second: str = ""
+    second_part: float = 0.0
+    """For "other python": the place at which the thread was seen most after that in `detail`, and its part of both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,38 +60,53 @@ def explain(slow: Slow, known: Known) -> SlowStep:
     account, base, outside = slow.account, slow.base, known.outside
     excess = max(1, account.took_ns - base.median_ns)
     over = {name: max(0, took - usual) for name, took, usual in zip(CATEGORIES, account.parts, base.usual, strict=True)}
-    waited = max(0, (outside.waited_ns or 0) - outside.usual_wait_ns)
+    beyond = waited = max(0, (outside.waited_ns or 0) - outside.usual_wait_ns)
     alone = base.limit_ns - base.median_ns
-    if waited - outside.wait_rate * excess < NAMED * excess and excess - waited >= alone:
+    # on an idle machine all steps would be shorter by their waiting, and so would be what makes one slow
+    idle = 1.0 - outside.wait_rate
+    would_be_slow = idle * base.median_ns + min(alone, max(OVER_NS, idle * alone))
+    as_ever = waited - outside.wait_rate * excess < NAMED * excess
+    if as_ever and account.took_ns - (outside.waited_ns or 0) >= would_be_slow:
         waited = 0  # the machine was as busy as it had been all along, and without any waiting it were a slow step, too
-    running = 1.0 - min(1.0, waited / account.took_ns) if account.took_ns > 0 else 1.0
-    shares = {name: ns * running / excess for name, ns in over.items()}
-    raw = {name: ns / excess for name, ns in over.items()}
-    found = _choose(shares, raw, min(1.0, waited / excess), alone / excess, outside, excess, known)
+    found = _choose(over, waited, alone, outside, excess, known)
     if not found and waited:
-        found = _choose(raw, raw, 0.0, alone / excess, outside, excess, known)
+        found = _choose(over, 0, alone, outside, excess, known)
+    if (outside.waited_ns or 0) >= NAMED * excess and all(name in ON_DEVICE for name, _ in found):
+        # the usual work alone took longer; where it was on its core for no longer than usual, it has only waited
+        on_core = account.took_ns - max(outside.off_ns or 0, outside.waited_ns or 0)
+        found = [(_wait_name(outside, beyond), max(beyond / excess, NAMED))] if on_core < would_be_slow else found
     if not found:
         found = _machine(over, excess, outside)
-    causes = tuple(_cause(name, min(1.0, share), known) for name, share in found[:2])
+    causes = tuple(cause for name, share in found[:2] for cause in _causes(name, min(1.0, share), known))[:2]
     named = bool(causes)
     if not named:
         causes = (_unexplained(over, excess, known),)
     if known.whys:
         first = causes[0]
         causes = (Cause(first.cause, first.share, first.detail, (*first.evidence, *known.whys)), *causes[1:])
-    return SlowStep(account, base.median_ns, base.usual, causes, named)
+    return SlowStep(account, base.median_ns, base.usual, causes, named, base.limit_ns, base.deviation_ns, base.n)
 
 
 def _choose(
-    shares: dict[str, float], raw: dict[str, float], waited: float, alone: float, outside: Outside, excess: int, known: Known
+    over: dict[str, int], waited_ns: float, alone_ns: float, outside: Outside, excess: int, known: Known
 ) -> list[tuple[str, float]]:
     """(cause, share) of what explains the excess; empty where nothing does.
 
-    `shares`: of the categories, without their part of the waiting; `raw`: with it; `alone`: the share that makes a step slow.
+    `over`: ns of the categories beyond the usual, with their part of the waiting in them; `alone_ns`: what makes a step slow.
     """
-    wait = QUOTA if (outside.throttled_s or 0.0) * 1e9 >= waited * excess / 2 > 0 else RUN_QUEUE
-    # each may have been where all of the waiting was: what is left of it then was its own doing
-    own = {name for name, share in raw.items() if share - waited >= alone}
+    waited, wait = min(1.0, waited_ns / excess), _wait_name(outside, waited_ns)
+    # a wait is taken to have been in the work that every step does, as far as that took longer; the rest of it elsewhere
+    usual_work = sum(over[name] for name in ON_DEVICE)
+    elsewhere = max(0.0, waited_ns - usual_work)
+    within = {True: (usual_work, waited_ns - elsewhere), False: (sum(over.values()) - usual_work, elsewhere)}
+    raw, shares, own = {}, {}, set()
+    for name, ns in over.items():
+        of_all, waiting = within[name in ON_DEVICE]
+        raw[name] = ns / excess
+        shares[name] = ns * (1.0 - min(1.0, waiting / of_all)) / excess if of_all else 0.0
+        # each may have been where all of it was: what is left then was its own doing
+        if ns - waiting >= alone_ns:
+            own.add(name)
     candidates = [
         (name, share)
         for name, share in shares.items()
@@ -108,6 +126,11 @@ def _choose(
     if len(candidates) >= 2 and candidates[0][1] + candidates[1][1] >= TOGETHER:
         return sorted(candidates[:2], key=lambda one: one[0] not in EVENTS)
     return []
+
+
+def _wait_name(outside: Outside, waited_ns: float) -> str:
+    """What is to blame for a wait for a core."""
+    return QUOTA if (outside.throttled_s or 0.0) * 1e9 >= waited_ns / 2 > 0 else RUN_QUEUE
 
 
 def _seen(ns: float, known: Known) -> bool:
@@ -137,6 +160,16 @@ def _machine(over: dict[str, int], excess: int, outside: Outside) -> list[tuple[
     if outside.gpu and sum(over[name] for name in ON_DEVICE) >= NAMED * excess:
         return [(GPU, min(1.0, sum(over[name] for name in ON_DEVICE) / excess))]
     return []
+
+
+def _causes(name: str, share: float, known: Known) -> list[Cause]:
+    """The cause of this name; or two of it, where the thread was seen for long at one place, and for long at another."""
+    first = _cause(name, share, known)
+    told = known.tell(name) if name == OTHER else Told()
+    if not 0.0 < told.second_part <= 0.5 or share * told.second_part < SECOND:
+        return [first]
+    second = Cause(name, share * told.second_part, told.second, first.evidence)
+    return [replace(first, share=share * (1.0 - told.second_part)), second]
 
 
 def _cause(name: str, share: float, known: Known) -> Cause:

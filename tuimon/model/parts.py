@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from tuimon.events import GpuSampled, HostSampled
+from tuimon.events import GpuSampled, GraphSeen, HostSampled
 from tuimon.model.statistics import Durations
 from tuimon.model.step_parts import SlowStep, StepAccount, StepEvidence
 
@@ -87,6 +87,19 @@ class Frame:
         return self.display or self.function
 
 
+Sizes = tuple[tuple[str, int], ...]
+"""("s77", 20): what the symbols of a graph are in a call."""
+
+
+@dataclass(slots=True)
+class Lap:
+    """A region's calls within about a second."""
+
+    end_ns: int
+    calls: int
+    ns: int
+
+
 @dataclass(slots=True)
 class Region:
     """One compiled graph as it is called at run time."""
@@ -111,6 +124,12 @@ class Region:
     share: StepShare = field(default_factory=StepShare)
     raised: int = 0
     before_attach: bool = False
+    graphs: list[GraphSeen] = field(default_factory=list)
+    """What it computes: one, or none while nothing has told it."""
+    laps: dict[Sizes, deque[Lap]] = field(default_factory=dict)
+    """By the sizes of its symbols (() where it has none): its calls but the initial ones, a second together."""
+    device_laps: dict[Sizes, deque[Lap]] = field(default_factory=dict)
+    """The same on the device's clock, of the calls that were timed there."""
 
     @property
     def total_ns(self) -> int:
@@ -255,6 +274,8 @@ class Steps:
     n: int = 0
     """Steps that ended since the attach."""
     before_attach: int | None = None
+    first: int = 0
+    """Index of the first whole step; 1 where one was under way at the attach whose end was seen."""
     durations: Durations = field(default_factory=Durations)
     recent: deque[tuple[int, int, bool]] = field(default_factory=lambda: deque(maxlen=512))
     """(index, duration in ns, had a compilation in it), oldest first: for the sparkline."""

@@ -26,6 +26,8 @@ DEVIATIONS, PART, OVER_NS = 8.0, 0.5, 10_000_000
 """How far above the median a slow step is: the largest of so many robust standard deviations, this part of the median, ns."""
 MODE, ABOVE_MODE = 0.85, 1.2
 """More than one step in seven that takes long is another mode of the job and no spike: a slow step is above that, too."""
+LONG_WINDOW = 512
+"""The modes of a job are looked for among so many steps as well: by chance there are few of the slower ones in a row."""
 TO_SIGMA = 1.4826
 """What makes a median absolute deviation the standard deviation of normal values."""
 
@@ -60,7 +62,8 @@ def rule(over_ns: int = OVER_NS) -> str:
     return (
         f"slow: longer than m + max({DEVIATIONS:g} d, {PART:g} m, {over_ns / 1e6:g} ms), where m is the median of the last "
         f"{WINDOW} steps before it that were not slow and had no compilation in them, and d {TO_SIGMA} times their median "
-        f"absolute deviation; and longer than {ABOVE_MODE:g} times the 85th percentile of the last {WINDOW} steps. "
+        f"absolute deviation; and longer than {ABOVE_MODE:g} times the 85th percentile of the last {WINDOW} steps, and of the "
+        f"last {LONG_WINDOW}. "
         f"The first {2 * LEAST} are judged together, by the faster three quarters of them."
     )
 
@@ -74,7 +77,8 @@ class Judge:
         """Steps that were not slow and had no compilation in them."""
         self._base: deque[StepAccount] = deque()
         self._times = _Window(WINDOW)
-        self._recent = _Window(WINDOW)
+        self._recent: deque[int] = deque(maxlen=LONG_WINDOW)
+        """How long the latest steps without a compilation took, slow ones too."""
         self._waiting: list[StepAccount] = []
 
     def take(self, account: StepAccount) -> list[Slow]:
@@ -99,7 +103,7 @@ class Judge:
     def _judge(self, account: StepAccount) -> list[Slow]:
         base = self._slow(account)
         if _plain(account):
-            self._recent.add(account.took_ns)
+            self._recent.append(account.took_ns)
             if base is None:
                 self._add(account)
         return [] if base is None else [Slow(account, base, False)]
@@ -112,22 +116,28 @@ class Judge:
         for one in plain[: max(1, 3 * len(plain) // 4)]:
             self._add(one)
         for one in plain:
-            self._recent.add(one.took_ns)
+            self._recent.append(one.took_ns)
         measured = self._measure()
         found = [Slow(one, measured, True) for one in waiting if one.took_ns > measured.limit_ns]
         slow = {id(one.account) for one in found}
         self._clear()
         for one in waiting:
             if _plain(one):
-                self._recent.add(one.took_ns)
+                self._recent.append(one.took_ns)
                 if id(one) not in slow:
                     self._add(one)
         return found
 
     def _clear(self) -> None:
         self._base.clear()
-        self._times, self._recent = _Window(WINDOW), _Window(WINDOW)
+        self._times = _Window(WINDOW)
+        self._recent.clear()
         self.steady = 0
+
+    def _mode(self) -> int:
+        """What the slower mode of the job takes, where it has one; 0 where nothing was seen. Asked seldom, so sorted then."""
+        recent = list(self._recent)
+        return max(_at(sorted(recent[-WINDOW:]), MODE), _at(sorted(recent), MODE))
 
     def _add(self, account: StepAccount) -> None:
         self.steady += 1
@@ -140,7 +150,7 @@ class Judge:
         took, usual = account.took_ns, self._times.quantile(0.5)
         if took <= usual + max(PART * usual, self.over_ns):  # nearly all: the deviation could only raise the limit
             return None
-        if took <= ABOVE_MODE * self._recent.at(MODE):
+        if took <= ABOVE_MODE * self._mode():
             return None
         base = self._measure()
         return base if took > base.limit_ns else None
@@ -149,8 +159,7 @@ class Judge:
         usual = self._times.quantile(0.5)
         deviation = TO_SIGMA * _median([abs(one - usual) for one in self._times.ordered])
         limit = usual + max(DEVIATIONS * deviation, PART * usual, self.over_ns)
-        if self._recent.ordered:
-            limit = max(limit, ABOVE_MODE * self._recent.at(MODE))
+        limit = max(limit, ABOVE_MODE * self._mode())
         parts = tuple(int(_median([one.parts[at] for one in self._base])) for at in range(len(CATEGORIES)))
         waited = int(_median([one.waited_ns for one in self._base]))
         return Base(len(self._base), int(usual), int(deviation), int(limit), parts, waited)
@@ -170,12 +179,13 @@ class _Window:
         if len(self._queue) > self.size:
             del self.ordered[bisect_left(self.ordered, self._queue.popleft())]
 
-    def at(self, share: float) -> int:
-        """The value at this place of the ordered ones; 0 where there are none."""
-        return self.ordered[min(len(self.ordered) - 1, int(share * len(self.ordered)))] if self.ordered else 0
-
     def quantile(self, share: float) -> float:
         return quantile(self.ordered, share) or 0.0
+
+
+def _at(ordered: Sequence[int], share: float) -> int:
+    """The value at this place of ordered ones; 0 where there are none."""
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
 
 
 def _plain(account: StepAccount) -> bool:

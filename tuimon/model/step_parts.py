@@ -65,6 +65,12 @@ class SlowStep:
     """Most of the excess first. One that is "unexplained" where nothing can be named."""
     named: bool
     """Whether the causes explain at least half of the excess."""
+    limit_ns: int = 0
+    """What takes longer than this is slow by the rule, when it was judged; 0 where that is not known."""
+    deviation_ns: int = 0
+    """The robust deviation of the steady steps that it is compared with."""
+    compared: int = 0
+    """How many they are."""
 
     @property
     def ratio(self) -> float | None:

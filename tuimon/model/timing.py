@@ -29,6 +29,8 @@ class Timed:
     entry: str
     frame: str
     event: ev.InstrumentAdded
+    counts_as: int | None
+    """What its time counts as in an account; None for what takes none."""
 
     @classmethod
     def of(cls, event: ev.InstrumentAdded, entry: str, frame: str, *, is_optimizer: bool) -> Timed:
@@ -40,7 +42,7 @@ class Timed:
         elif event.role == "optimizer":
             is_optimizer = True
         role = "optimizer" if is_optimizer else event.role
-        return cls(role, category, kind, entry, frame, event)
+        return cls(role, category, kind, entry, frame, event, of.OTHER if role == "eager" else category)
 
 
 def long_row(timed: Timed, number: int, thread: int, flags: int, begin_ns: int, end_ns: int) -> LongRow:

@@ -24,6 +24,8 @@ SLOWER = 0.10
 """From this on a job that has become slower is told so."""
 CERTAIN = 3.0
 """And from this value of the Mann-Kendall test's z on: one case in seven hundred by chance."""
+MORE_EAGER = 0.05
+"""From so many more of the calls in eager on it is told that they become more."""
 OFTEN, HIT = 4, 0.8
 """Spikes are periodic from so many on, where so large a part of the multiples are hit, and of the spikes are multiples."""
 MODE_SHARE, MODE_RATIO, MODE_GAP = 0.15, 1.5, 1.25
@@ -71,6 +73,17 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
+class MoreEager:
+    """A growing share of the calls of compiled functions runs in eager."""
+
+    before: float
+    now: float
+    """The share in the first and in the last quarter of what was seen."""
+    steps: int
+    z: float
+
+
+@dataclass(frozen=True, slots=True)
 class Modes:
     """There are steps of two kinds."""
 
@@ -90,6 +103,7 @@ class Trends:
         self._size = BLOCK
         self._counted: tuple[int, int] | None = None
         self._drift: tuple[int, Drift | None] = (-1, None)
+        self._eager: tuple[int, MoreEager | None] = (-1, None)
         self._closed = 0
 
     def take(self, account: StepAccount) -> bool:
@@ -129,6 +143,13 @@ class Trends:
             self._drift = (self._closed, _drift(self.blocks))
         return self._drift[1]
 
+    @property
+    def more_eager(self) -> MoreEager | None:
+        """That more and more calls run in eager, where they do, whether steps become slower by it or not."""
+        if self._eager[0] != self._closed:
+            self._eager = (self._closed, _more_eager(self.blocks))
+        return self._eager[1]
+
 
 def _merged(blocks: Sequence[Block]) -> Block:
     counted = [one for one in blocks if one.eager is not None and one.calls is not None]
@@ -167,6 +188,18 @@ def _drift(blocks: Sequence[Block]) -> Drift | None:
         _eager(first),
         _eager(last),
     )
+
+
+def _more_eager(blocks: Sequence[Block]) -> MoreEager | None:
+    counted = [one for one in blocks if one.calls]
+    if len(counted) < FEWEST_BLOCKS:
+        return None
+    quarter = len(counted) // 4
+    before, now = _eager(counted[:quarter]), _eager(counted[-quarter:])
+    if before is None or now is None or now < before + MORE_EAGER:
+        return None
+    z = mann_kendall([(one.eager or 0) / (one.calls or 1) for one in counted])
+    return MoreEager(before, now, sum(one.steps for one in counted), z) if z > CERTAIN else None
 
 
 def _eager(blocks: Sequence[Block]) -> float | None:

@@ -3,17 +3,21 @@
 The gap lies between the end of the last call of a step and the begin of the first call of the next. In it, from strong to weak:
 
 1. a passage of the loop's own head: the cut itself;
-2. what belongs to one side by its kind: waiting for data and compiling begin a step; a collective, a profiler's step and an
-   optimizer end one;
-3. where in the loop's body the job was seen (stack samples, sites of collections), against the instruction of the calls: behind
+2. where in the loop's body the job was seen (stack samples, sites of long rows), against the instruction of the calls: behind
    it the step goes on, before it the next one has begun;
+3. what belongs to one side by its kind: waiting for data and compiling begin a step; a collective, a profiler's step and an
+   optimizer end one;
 4. nothing: then the gap belongs to the next step, as loading is the commoner thing, and that is said where it matters.
+
+Behind the last step of all there is no next one: the job leaves its loop, cleans up and ends. Of that only what was seen within
+the loop is the step's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 FORMER, NEXT = "former", "next"
 
@@ -37,7 +41,7 @@ class Item:
     """Of a call: whose entry that is."""
     instrument: int = 0
     path: Path = ()
-    """Of a look or a collection: where the job was seen."""
+    """Of a look or a long row: where the job was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class Cut:
     """So much of the time behind it may belong to the step before it: the length of a gap in which nothing tells."""
     anew: bool = False
     """All cuts before it were wrong: what they parted is one step."""
+    over: bool = False
+    """And that one ends where the last of them was."""
 
 
 @dataclass(slots=True)
@@ -62,10 +68,35 @@ class Loops:
     score: dict[int, int] = field(default_factory=dict)
     """Loop's instrument -> in how many gaps its head was passed once, less those in which it was not."""
 
-    def learn(self, instrument: int, site: Path) -> None:
-        """A call of this instrument stands there."""
+    bodies: dict[int, tuple[int, int, int] | None] = field(default_factory=dict)
+    """Instrument of a call -> (code, offset of the head, offset of the jump back) of the innermost loop around it that is none
+    within a module's `forward`."""
+    latest_body: tuple[int, int, int] | None = None
+    """The same, of the call told last."""
+    around: dict[int, Sequence[tuple[int, bool]]] = field(default_factory=dict)
+    """Instrument of a call -> the loops around it, outermost first: (the head's instrument, 0 where its passages are not told;
+    whether it is one within a module's `forward`)."""
+
+    def learn(
+        self,
+        instrument: int,
+        site: Path,
+        around: Sequence[tuple[int, bool]] = (),
+        body: tuple[int, int, int] | None = None,
+    ) -> None:
+        """A call of this instrument stands there, within these loops, in the body of that one."""
         if instrument in self.sites or len(self.sites) < MOST_SITES:
             self.latest = self.sites[instrument] = dict(site)
+            self.around[instrument] = around
+            self.latest_body = self.bodies[instrument] = body
+
+    def behind(self, call: Item, other: Item) -> bool:
+        """Whether a call stands behind another one in the body of a loop: then it may come in the same turn."""
+        mine, others = self.sites.get(call.instrument, {}), self.sites.get(other.instrument, {})
+        for code, offset in mine.items():
+            if code in others and others[code] != offset:
+                return offset > others[code]
+        return False
 
     def side(self, path: Path, last: Item | None, first: Item | None) -> str | None:
         """On which side of the turn a place is: `last` is the former step's last call, `first` the next one's first."""
@@ -73,6 +104,25 @@ class Loops:
             return FORMER
         if first is not None and self._compared(path, first) < 0:
             return NEXT
+        return None
+
+    def within(self, path: Path, call: Item) -> bool:
+        """Whether a place is in the body of the loop around that call."""
+        body = self.bodies.get(call.instrument, self.latest_body)
+        return body is not None and any(code == body[0] and body[1] <= offset <= body[2] for code, offset in path)
+
+    def generator(self, rows: Sequence[tuple[int, int, int, int]], last: int, first: int) -> int | None:
+        """The code of the generator that the loop has called for its next batch, where a look shows one at work.
+
+        `last` and `first`: the instruments of the latest call, and of the first one of its step.
+        """
+        site = self.sites.get(last, self.latest)
+        for (code, _, offset, _), (inner, _, _, generator) in pairwise(rows):
+            at = site.get(code)
+            if at is None or at == offset:
+                continue
+            before = self.sites.get(first, self.latest).get(code, offset)
+            return inner if generator and offset < before else None
         return None
 
     def _compared(self, path: Path, call: Item) -> int:
@@ -88,27 +138,38 @@ class Loops:
 def turn(loops: Loops, last: Item, first: Item | None, between: Iterable[Item]) -> Cut:
     """The cut in the gap behind `last`; `first` is None at the end of the job."""
     between = list(between)
+    if first is None:
+        # an instant is that of a resume function: of the last call itself
+        between = [
+            one
+            for one in between
+            if (loops.within(one.path, last) if one.path else one.kind in ("loop", "next") or one.begin_ns == one.end_ns)
+        ]
     low = last.end_ns
     high = max([low, *(one.end_ns for one in between)]) if first is None else max(low, first.begin_ns)
     passage = _passage(loops, [one for one in between if one.kind == "loop" and low <= one.begin_ns <= high])
     if passage is not None:
         return Cut(passage)
-    for one in between:
-        if one.kind == "former" and one.end_ns <= high:
-            low = max(low, one.end_ns)
+    sides = [loops.side(one.path, last, first or last) if one.path else None for one in between]
+    for one, side in zip(between, sides, strict=True):
+        if side == NEXT:
+            break
+        if one.kind == "former" or (one.kind == "next" and side == FORMER):
+            low = max(low, one.end_ns) if one.end_ns <= high else low
         elif one.kind == "next":
             if one.begin_ns >= low:
                 high = min(high, one.begin_ns)
             break
     former = None
-    for one in between:
-        if not one.path or one.end_ns < low or one.begin_ns > high:
+    for one, side in zip(between, sides, strict=True):
+        if side is None or one.end_ns < low or one.begin_ns > high:
             continue
-        side = loops.side(one.path, last, first or last)
         if side == FORMER:
-            former = min(high, one.end_ns)
+            if one.kind not in ("former", "next"):
+                former = min(high, one.end_ns)
         elif side == NEXT:
-            return Cut(low if former is None else former)
+            # it has turned between the two looks
+            return Cut(low) if former is None else Cut(former, max(0, min(high, one.end_ns) - former))
     if former is not None:
         return Cut(high)
     if first is None:

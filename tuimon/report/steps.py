@@ -36,6 +36,7 @@ def steps(model: Model, gaps: Gaps) -> dict[str, Any]:
     return {
         "source": found.source,
         "how": found.how or None,
+        "from": f"{model.steps_since}: step {found.first} is the first whole one" if found.source is not None else None,
         "n": found.n,
         "without_compilation": found.steady_n,
         "median": summary.median,
@@ -103,8 +104,9 @@ def _slow(model: Model, slow: SlowStep) -> dict[str, Any]:
 
 
 def trends(model: Model) -> dict[str, Any]:
-    """`trends`: a job that gets slower, slow steps that come every n steps, steps of two kinds. None where there is no such."""
-    drift = model.slowness.trends.drift
+    """`trends`: a job that gets slower, calls that run in eager more and more, slow steps that come every n steps, steps of two
+    kinds. None where there is no such."""
+    drift, eager = model.slowness.trends.drift, model.slowness.trends.more_eager
     kinds = modes([took for _, took, compiled in model.steps.recent if not compiled])
     periodic = [(tally, tally.every) for tally in model.slowness.tallies.values()]
     return {
@@ -121,6 +123,7 @@ def trends(model: Model) -> dict[str, Any]:
             "grew_by": drift.grew_ns / 1e9,
             "eager_share": None if drift.eager_before is None else {"before": drift.eager_before, "now": drift.eager_now},
         },
+        "more_eager": None if eager is None else {"before": eager.before, "now": eager.now, "steps": eager.steps, "z": eager.z},
         "periodic": [
             {"cause": tally.cause, "every": every, "n": tally.n, "lost": tally.lost_ns / 1e9}
             for tally, every in periodic

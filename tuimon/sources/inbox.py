@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
-from tuimon.events import Event, Samples
+from tuimon.events import Event, Samples, StepsFolded
 
 ROW_BYTES = 256
 """About what one row of samples takes in memory; other events are weighed against it."""
@@ -22,6 +22,8 @@ def weight(event: Event) -> int:
     """What an event takes up, in rows: a batch of samples has them (an empty one counts as one), others weigh their texts."""
     if isinstance(event, Samples):
         return max(1, len(event.rows))
+    if isinstance(event, StepsFolded):  # there are many of these
+        return 1 + sum(map(len, event.rows)) // ROW_BYTES
     return 1 + sum(_bytes(getattr(event, field.name)) for field in fields(event)) // ROW_BYTES
 
 

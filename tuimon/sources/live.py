@@ -142,7 +142,8 @@ class LiveDecoder:
     def _site(message: Mapping[str, Any]) -> list[ev.Event]:
         stack = _stack(message.get("stack") or ())
         told = {field: message[field] for field in ("instrument", "code", "line", "lasti", "thread")}
-        return [ev.SiteSeen(message["t"], stack=stack, **told)]
+        path = tuple((code, offset) for code, offset in message.get("path") or ())
+        return [ev.SiteSeen(message["t"], stack=stack, path=path, **told)]
 
     def _look(self, message: Mapping[str, Any]) -> list[ev.Event]:
         """A look at a thread; one that shows what the one before it showed says only so."""
@@ -213,7 +214,7 @@ class LiveDecoder:
 _TELLS_THE_PHASE = (ev.PhaseBegan, ev.PhaseEnded, ev.CompileFinished)
 _CODE = ("code", "function", "qualname", "file", "line")
 _ADDED = ("instrument", "role", "compile_id", "name", "function", "file", "line", "backend", "before_attach")
-_ADDED_SELDOM = ("code", "offset", "why", "counted", "ops")
+_ADDED_SELDOM = ("code", "offset", "why", "counted", "ops", "group")
 
 
 def _id(compile_id: Any) -> str:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuimon.model.findings import boundaries, eager, recompiles, settings, slow
+from tuimon.model.findings import boundaries, eager, ranks, recompiles, settings, slow
 from tuimon.model.findings.boundaries import BOUNDARY_SHARE, per_step, share_of_step
 from tuimon.model.findings.finding import Finding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tuimon.model.lateness import Lateness
     from tuimon.model.model import Model
 
 __all__ = ["BOUNDARY_SHARE", "Finding", "findings", "per_step", "share_of_step"]
@@ -24,10 +27,11 @@ _SILENT = ("skipped frame", "limit")
 """Kinds whose cost cannot be measured and may be all of the time: next, the largest number of calls in eager first."""
 
 
-def findings(model: Model) -> list[Finding]:
+def findings(model: Model, compared: Iterable[Lateness] = ()) -> list[Finding]:
     """All findings: what makes the whole compilation void, then what runs in eager unseen, then by cost; those whose cost is
-    not known come last."""
+    not known come last. `compared`: of each job of which several ranks are watched, what they are beside each other."""
     found = [*settings.find(model), *eager.find(model), *boundaries.find(model), *recompiles.find(model), *slow.find(model)]
+    found += [one for lateness in compared for one in ranks.find(lateness)]
     return sorted(found, key=_weight)
 
 

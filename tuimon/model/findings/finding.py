@@ -15,7 +15,8 @@ class Finding:
 
     kind: str
     """"boundary", "recompile", "late compile", "limit", "near limit", "skipped frame", "compiled nothing", "stance",
-    "disabled", "guards off", "suppress_errors", "slow_step", "slower"."""
+    "disabled", "guards off", "suppress_errors", "slow_step", "slower", "more_eager", "late_rank", "slow_rank",
+    "compile_skew"."""
     title: str
     where: str
     """"file:line", or empty where it is about the whole process."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tuimon.model.model import Model
     from tuimon.model.slowness import Tally
     from tuimon.model.step_parts import SlowStep
-    from tuimon.model.trends import Drift
+    from tuimon.model.trends import Drift, MoreEager
 
 LOST_S, ONCE_S = 0.1, 1.0
 """So much lost time makes a finding where it happened more than once; and so much where it happened once."""
@@ -45,6 +45,9 @@ def find(model: Model) -> list[Finding]:
     drift = model.slowness.trends.drift
     if drift is not None:
         found.append(_slower(drift))
+    eager = model.slowness.trends.more_eager
+    if eager is not None:
+        found.append(_more_eager(eager))
     return found
 
 
@@ -113,6 +116,17 @@ def _slower(drift: Drift) -> Finding:
     lost = (drift.now_ns - drift.before_ns) * drift.steps / 4 / 1e9  # in the last quarter alone
     return Finding(
         "slower", title, "", lost, tuple(evidence), f"look at what {drift.grew} does now that it did not do at first"
+    )
+
+
+def _more_eager(eager: MoreEager) -> Finding:
+    return Finding(
+        "more_eager",
+        f"more and more calls run in eager: {eager.before:.0%} of them at first, {eager.now:.0%} now",
+        "",
+        None,
+        (f"the first and the last quarter of {eager.steps:,} steps; Mann-Kendall z = {eager.z:.1f}",),
+        "see the frames that have reached their limit of entries, and what it is that keeps changing",
     )
 
 
