@@ -27,10 +27,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "marks": {"accepted", "events", "model"},
     "tail": {"events"},
     "ways": {"attach"},
-    "relay": {"events", "attach", "hook", "sources", "draw"},
+    "relay": {"events", "attach", "hook", "sources", "model", "draw"},
     "doctor": {"attach", "sources"},
     "feed": {"events", "attach", "hook", "model", "sources", "tail", "ways"},
-    "fleet": {"attach", "feed", "sources"},
+    "fleet": {"attach", "feed", "model", "sources"},
 }
 """Room -> rooms that it may import, itself apart. The command line (cli, commands, __main__) may import all of them."""
 

@@ -18,6 +18,8 @@ n killed it); otherwise 0 done, 1 failed, 2 wrong usage, 3 cannot attach.
 Data goes to stdout, everything else to stderr.
 """
 
+MOST_MS = 86_400_000
+
 ATTACH = """\
 Watch processes that run already: one, several ranks, those of another host.
 q (or Ctrl-C) detaches; the jobs run on.
@@ -111,7 +113,9 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
 
 
 def _far(args: argparse.Namespace) -> Far:
-    return Far(getattr(args, "place", None), getattr(args, "via", None), send=getattr(args, "send", False))
+    nodes = tuple(node for node in (getattr(args, "nodes", None) or "").split(",") if node)
+    fold, send = getattr(args, "fold", None), getattr(args, "send", False)
+    return Far(getattr(args, "place", None), getattr(args, "via", None), send=send, nodes=nodes, fold=fold)
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -128,6 +132,7 @@ def _options(args: argparse.Namespace) -> Options:
         ascii=args.ascii,
         no_color=args.no_color or bool(os.environ.get("NO_COLOR")),
         step=getattr(args, "step", None),
+        slow_over_ms=getattr(args, "slow_over", None),
         stacks=not (getattr(args, "no_stacks", False) or os.environ.get("TUIMON_STACKS") == "0"),
     )
 
@@ -164,13 +169,25 @@ def _parser() -> argparse.ArgumentParser:
         help="how long a busy job may take to let the hook in (default: 30; a screen: no limit)",
     )
     _add_steps(attach)
+    _add_slow(attach)
     _add_far(attach)
+    many = attach.add_argument_group("many nodes (docs/many-nodes.md)")
+    many.add_argument(
+        "--nodes", metavar="A,B,..", help="with --all, the jobs of these hosts: by ssh, or by --via CMD with {} for the name"
+    )
+    many.add_argument(
+        "--fold",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="count steps on the jobs' own hosts and send what came of them, not every call (default: above 16 jobs)",
+    )
 
     run = commands.add_parser(
         "run", parents=[common], help="start a program and watch it", usage="tuimon run [options] -- COMMAND ..."
     )
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="for instance: python train.py --lr 0.1")
     _add_steps(run)
+    _add_slow(run)
 
     listing = commands.add_parser(
         "list", parents=[common], help="the PyTorch processes of this machine, and whether tuimon can attach"
@@ -183,6 +200,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", parents=[common], help="start a bundled training program and watch it")
     demo.add_argument("name", nargs="?", metavar="NAME", help="which one (default: train_small_gpt)")
+    _add_slow(demo)
     return parser
 
 
@@ -210,6 +228,16 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-stacks", action="store_true", help="never look at the job's stack (TUIMON_STACKS=0 does the same)")
 
 
+def _add_slow(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("slow steps")
+    group.add_argument(
+        "--slow-over",
+        type=_milliseconds,
+        metavar="MS",
+        help="a slow step takes at least MS milliseconds longer than the usual one (default: 10; the whole rule: ? on screen)",
+    )
+
+
 def _add_far(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("other hosts and containers")
     group.add_argument("--via", metavar="CMD", help="a command that runs tuimon over there, e.g. 'kubectl exec -i POD --'")
@@ -233,6 +261,16 @@ def _function(text: str) -> str:
     if not all(name.isidentifier() for name in (*module.split("."), *path.split("."))):
         raise argparse.ArgumentTypeError(f"{text!r} is no MODULE:FUNCTION, such as train:train_step or train:Trainer.step")
     return text
+
+
+def _milliseconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= MOST_MS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 to {MOST_MS} (a day)")
+    return value
 
 
 def _seconds(text: str) -> float:

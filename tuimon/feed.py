@@ -87,6 +87,7 @@ class LiveFeed:
         self._reader_over = threading.Event()
         self._detached = False
         self._silent_end = False
+        self._shown = False
         self._heard_ns = 0
         self._looked_ns = 0
         self._doing: str | None = None
@@ -120,6 +121,16 @@ class LiveFeed:
             self._tail.start()
         if self._process is not None:
             threading.Thread(target=self._await_exit, name="tuimon-wait", daemon=True).start()
+
+    def show(self, on: bool) -> None:
+        """Somebody looks at this one now, or no more: where its calls are folded on its node, they come all the same then."""
+        self._shown = on
+        if self._session is not None and self._session.brings_sources:
+            # on a thread: a line that has stalled must not hold up the screen
+            threading.Thread(target=self._pass_on, args=(self._session,), name="tuimon-show", daemon=True).start()
+
+    def _pass_on(self, session: Session) -> None:
+        session.pass_on(whole=self._shown)
 
     def drain(self) -> list[ev.Event]:
         """The events that came since the last call, oldest first."""
@@ -301,6 +312,8 @@ class LiveFeed:
         self._heard_ns = time.monotonic_ns()
         self._lines = None if session.brings_sources else Lines()  # another host has other files under the same names
         session.start(self._frame, self._ended)
+        if self._shown:
+            self._pass_on(session)
         if session.brings_sources:
             self._shared = None
             return

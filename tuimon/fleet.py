@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tuimon.attach.connection import GOODBYE_S
 from tuimon.attach.refusal import Refused
 from tuimon.feed import LiveFeed
+from tuimon.model.jobs import Jobs
 from tuimon.sources.nvml_shared import SharedGpus
 
 DETACH_S = GOODBYE_S + 5.0
@@ -29,6 +30,8 @@ class Fleet:
         self.members = list(feeds)
         _tell_apart(self.members)
         self.title = title or _title(self.members)
+        self.jobs = Jobs()
+        """What is known of ranks beside each other, by the member's place."""
         if len(self.members) > 1:
             gpus = SharedGpus()
             for feed in self.members:
@@ -76,6 +79,13 @@ class Fleet:
         """Take in what has come, for all. For owners that have no screen to update."""
         for feed in self.members:
             feed.pump()
+        self.compare()
+
+    def compare(self) -> None:
+        """Compare the ranks of one job by what their models have taken in since the last time."""
+        if len(self.members) > 1:
+            for at, feed in enumerate(self.members):
+                self.jobs.see(at, feed.model, job=feed.job, host=feed.host)
 
     def detach(self) -> None:
         """Let all go, at the same time, within one bound. More than once is fine."""

@@ -26,6 +26,9 @@ class Session(Protocol):
     def start(self, sink: Sink, on_end: OnEnd) -> None:
         """Begin reading, on another thread."""
 
+    def pass_on(self, *, whole: bool) -> None:
+        """Where the calls are folded on the job's node: whether to have them all the same."""
+
     def detach(self) -> dict[str, Any] | None:
         """Have the hook taken out; gives its goodbye."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.cases import case as cases
 from tests.cases import jobs, neutral
 from tests.cases.case import Case
-from tests.cases.compare import compare
+from tests.cases.compare import compare, compare_ranks
 
 SHOWN = 12
 """Lines of differences for each case."""
@@ -30,10 +30,14 @@ class Row:
 
 
 def of_run(case: Case, options: argparse.Namespace) -> Row:
-    """The whole program under `tuimon run`."""
+    """The whole program under `tuimon run`; one of several processes is attached to as well, when each has made a step."""
     report = jobs.report_of_run(case.script, options.python)
     _keep(options, f"{case.number}.run.json", report)
     found = compare(case.truth, report)
+    if case.truth["expected"].get("multiproc"):
+        report = jobs.report_of_ranks(case.script, options.python)
+        _keep(options, f"{case.number}.ranks.json", report)
+        compare_ranks(found, case.truth, report)
     return Row("differs" if found.differences else "same", [d.text for d in found.differences], found.notes)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .slowness import slow_steps, waits_in_python
+from .slowness import slow_ranks, slow_steps, waits_in_python
 
 REQUESTED = ("torch.compiler.disable()",)
 """Reasons of breaks by which the user has asked for them: such a boundary is no fault."""
@@ -84,6 +84,15 @@ def compare(truth: dict[str, Any], report: dict[str, Any], attached: Attached | 
         found.differs(place, f"{place} is negative")
     found.excused = bool(found.differences) and all(d.lacking and _reason(report, d.about) for d in found.differences)
     return found
+
+
+def compare_ranks(found: Comparison, truth: dict[str, Any], report: dict[str, Any]) -> None:
+    """What the report on several processes says otherwise than the truth of their slow steps."""
+    wrong, remarks = slow_ranks(truth, report)
+    for text in wrong:
+        found.differs("ranks", text)
+    if remarks:
+        found.note(f"{len(remarks)} more slow by the machine in its ranks")
 
 
 PARTS = ("frames", "regions", "boundaries", "recompiles", "compiles", "warmup", "steps")

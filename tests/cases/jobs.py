@@ -121,6 +121,10 @@ class Held:
         texts = [path.read_text() for path in sorted(self.folder.glob(f"reached-{step}-*"))]
         return [Attached(tuple((one, other) for one, other in json.loads(text))) for text in texts]
 
+    def pids(self, step: int) -> list[int]:
+        """The processes that are held at this step, after `reached`."""
+        return sorted(int(path.name.rpartition("-")[2]) for path in self.folder.glob(f"reached-{step}-*"))
+
     def go(self, step: int) -> None:
         """Let it go on."""
         (self.folder / f"go-{step}").touch()
@@ -180,9 +184,11 @@ def held(folder: Path, python: str, script: Path, holds: Sequence[int], *, witne
 class Watching:
     """A `tuimon attach` that runs."""
 
-    def __init__(self, pid: int, out: Path, env: dict[str, str]) -> None:
-        command = [*TUIMON, "attach", str(pid), "--headless", "--format", "json", "-o", str(out), "--duration", str(LIMIT_S)]
+    def __init__(self, pids: Sequence[int], out: Path, env: dict[str, str]) -> None:
+        words = ["--headless", "--format", "json", "-o", str(out), "--duration", str(LIMIT_S)]
+        command = [*TUIMON, "attach", *map(str, pids), *words]
         self.out = out
+        self._wanted = len(pids)
         self.lines: list[str] = []
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env
@@ -195,12 +201,12 @@ class Watching:
         self.lines.extend(iter(self.process.stderr.readline, ""))
 
     def attached(self) -> None:
-        """Wait until the hook is in. Raises `Failed`."""
+        """Wait until the hook is in, in all of them. Raises `Failed`."""
 
         def there() -> bool:
             if self.process.poll() is not None:
                 raise Failed(f"tuimon attach ended with status {self.process.returncode}\n{self.told}")
-            return any("attached to" in line for line in self.lines)
+            return sum("attached to" in line and "not attached" not in line for line in self.lines) >= self._wanted
 
         try:
             until(there, "tuimon to attach", LIMIT_S)
@@ -218,7 +224,7 @@ class Watching:
             status = self.process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             raise Failed(f"tuimon attach did not end\n{self.told}") from None
-        self._reader.join(10)
+        self._reader.join(60)
         if status:
             raise Failed(f"tuimon attach ended with status {status}\n{self.told}")
         return _read(self.out)
@@ -230,9 +236,9 @@ class Watching:
 
 
 @contextmanager
-def watching(pid: int, folder: Path) -> Iterator[Watching]:
-    """`tuimon attach` to a process. It is killed afterwards where it still runs."""
-    watched = Watching(pid, folder / "report.json", environment())
+def watching(pids: Sequence[int], folder: Path) -> Iterator[Watching]:
+    """`tuimon attach` to these processes. It is killed afterwards where it still runs."""
+    watched = Watching(pids, folder / "report.json", environment())
     try:
         yield watched
     finally:
@@ -248,11 +254,25 @@ def report_of_attach(script: Path, python: str, at: int) -> tuple[Attached, dict
     """
     with scratch() as folder, held(folder, python, script, [at]) as job:
         before = job.reached(at)
-        with watching(job.process.pid, folder) as watched:
+        with watching([job.process.pid], folder) as watched:
             watched.attached()
             job.go(at)
             job.end()
             return before[0], watched.report()
+
+
+def report_of_ranks(script: Path, python: str) -> dict[str, Any]:
+    """Attach to all processes of a program when their first step is over, at once, and watch them to their end: the report.
+
+    Raises `Failed`.
+    """
+    with scratch() as folder, held(folder, python, script, [1]) as job:
+        job.reached(1)
+        with watching(job.pids(1), folder) as watched:
+            watched.attached()
+            job.go(1)
+            job.end()
+            return watched.report()
 
 
 def witnesses_of_run(script: Path, python: str) -> dict[str, Any]:
@@ -272,7 +292,7 @@ def witnesses_of_attach(script: Path, python: str, spans: Sequence[tuple[int, in
     with scratch() as folder, held(folder, python, script, holds, witness=True) as job:
         for begin, end in spans:
             job.reached(begin)
-            with watching(job.process.pid, folder) as watched:
+            with watching([job.process.pid], folder) as watched:
                 watched.attached()
                 job.go(begin)
                 job.reached(end)

@@ -11,7 +11,10 @@ OUTSIDE = "run-queue wait"
 
 
 def slow_steps(truth: dict[str, Any], report: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """(differences, remarks). A truth that lists none says nothing of them; one of several processes is not compared."""
+    """(differences, remarks). A truth that lists none says nothing of them.
+
+    The steps of several processes are made by children of the one that was started: see `slow_ranks`.
+    """
     expected = truth["expected"]
     wanted = expected.get("slow_steps")
     if not wanted or expected.get("multiproc"):
@@ -41,3 +44,45 @@ def _right(truth: dict[str, Any], index: int, step: dict[str, Any]) -> bool:
     if waits_in_python(truth):
         return "compile" not in causes
     return (CAUSES.get(truth["kind"], "compile") if index else "compile") in causes
+
+
+MISSED = (1, 2)
+"""Of a rank that is attached to when its first step is over: that step, and the next where it is not known when that began."""
+WAITING = "communication"
+
+
+def slow_ranks(truth: dict[str, Any], report: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """(differences, remarks) of several processes that were attached to when each had made its first step.
+
+    Each slow step of the truth is one of each rank's. Of a straggler's job all but one rank wait in it, and the one that does
+    not is named as late; where the truth lists compilations, it may compile.
+    """
+    wrong, remarks = [], []
+    steps, ranks = int(truth["steps"]), report["ranks"] or []
+    late: dict[int, set[Any]] = {}
+    for row in ranks:
+        missed = steps - (row["step"] or {"n": 0})["n"]
+        if missed not in MISSED:
+            wrong.append(f"{row['label']}: {steps - missed} of {steps} steps are told")
+            continue
+        told = {step["index"] + missed: step for step in row["slow_steps"] or []}
+        for index in truth["expected"].get("slow_steps") or []:
+            if index < missed:
+                continue
+            step = told.pop(index, None)
+            if step is None:
+                wrong.append(f"{row['label']}: step {index} was slow and is not told")
+            elif WAITING not in [cause["cause"] for cause in step["causes"]]:
+                late.setdefault(index, set()).add(row["rank"])
+                if not step["named"]:
+                    wrong.append(f"{row['label']}: step {index} is slow by {step['cause']!r}: {step['detail']}")
+        for index, step in told.items():
+            text = f"{row['label']}: step {index} ({step['cause']}, {step['duration'] * 1e3:.0f} ms) is told as slow"
+            (remarks if OUTSIDE in [cause["cause"] for cause in step["causes"]] else wrong).append(text)
+    named = [finding["title"] for finding in report["findings"] if finding["kind"] in ("late_rank", "compile_skew")]
+    for index, numbers in late.items():
+        if len(numbers) != 1 or not any(title.startswith(f"rank {number} ") for number in numbers for title in named):
+            wrong.append(f"step {index}: of ranks {sorted(map(str, numbers))} it is not said that the others wait for them")
+    if not late and any(index >= max(MISSED) for index in truth["expected"].get("slow_steps") or ()):
+        wrong.append("in no slow step a rank is late")
+    return wrong, remarks

@@ -6,6 +6,7 @@ import pytest
 
 from tuimon import cli
 from tuimon.commands.options import Options
+from tuimon.model import Model
 
 
 def parsed(*words: str) -> Options:
@@ -34,6 +35,13 @@ def parsed(*words: str) -> Options:
         ("--format", "xml", "list"),
         ("attach", "1", "--step", "train"),
         ("attach", "1", "--step", "train:step()"),
+        ("attach", "1", "--slow-over", "fast"),
+        ("attach", "1", "--slow-over", "-1"),
+        ("attach", "1", "--slow-over", "nan"),
+        ("run", "--slow-over", "inf", "--", "true"),
+        ("demo", "--slow-over", "1e12"),
+        ("attach", "1", "--slow-over"),
+        ("list", "--slow-over", "5"),
         ("--no-such-option",),
     ],
 )
@@ -75,6 +83,27 @@ def test_options_may_stand_before_and_behind_the_command() -> None:
     behind = parsed("list", "--steps", "7", "--ascii")
     assert before == behind
     assert behind.steps == 7 and behind.ascii
+
+
+def test_how_much_slower_a_slow_step_is() -> None:
+    assert parsed("attach", "1").slow_over_ms is None
+    for words in (("attach", "1", "--slow-over", "2.5"), ("demo", "--slow-over", "2.5"), ("run", "--slow-over", "2.5", "a.py")):
+        options = parsed(*words)
+        model = Model()
+        options.judge(model)
+        assert model.slowness.over_ns == 2_500_000
+        assert "2.5 ms" in model.slowness.rule
+    untouched = Model()
+    Options().judge(untouched)
+    assert untouched.slowness.over_ns == 10_000_000
+    Options(slow_over_ms=0.0).judge(untouched)
+    assert untouched.slowness.over_ns == 0
+
+
+def test_a_wrong_limit_for_slow_steps_is_told_why(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["attach", "1", "--slow-over", "-3"])
+    assert "'-3' is not a number of milliseconds from 0 to" in capsys.readouterr().err
 
 
 def test_a_form_without_a_file_asks_for_a_report_instead_of_a_screen() -> None:

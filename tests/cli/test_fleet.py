@@ -146,16 +146,16 @@ def test_a_line_that_stalls_at_the_start_holds_nobody_up(opened, monkeypatch: py
 
     def slow(sink: Any, on_end: Any) -> None:
         stalled.set()
-        assert goes_on.wait(10)
+        assert goes_on.wait(60)
 
     gate.session.start = slow  # type: ignore[method-assign]
     feed = opened(LiveFeed(gate.way))
     gate.answer.set()
-    assert stalled.wait(10)
+    assert stalled.wait(60)
     feed.detach()  # would wait for the line for ever
     assert gate.session.detached == 1 and feed.model.target.ended is None
     goes_on.set()
-    feed._opener.join(10)
+    feed._opener.join(60)
     assert ended(feed) and feed.model.target.ended == "detached"
     assert feed._host is not None and not feed._host.alive  # it was begun after the leaving, and ended
 
@@ -351,7 +351,7 @@ def test_watching_ends_where_all_are_refused_and_says_what_is_waited_for(opened,
     watcher.start()
     until(lambda: said, "the sentence")
     gate.refuse()
-    watcher.join(10)
+    watcher.join(60)
     assert why == ["refused"]
     assert "the main thread waits in futex, for 12 s; waiting, Ctrl-C cancels" in said
 

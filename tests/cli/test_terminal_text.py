@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -70,7 +72,7 @@ def test_what_the_hook_left_and_how_a_job_ended(monkeypatch: pytest.MonkeyPatch,
     screen.show(feed, Options())
     feed.model.apply([ev.TargetEnded(1, "exited", EVIL)])
     monkeypatch.setattr(run, "watch", lambda *_: "ended")
-    run._headless(feed, cast("subprocess.Popen[bytes]", None), Options(), None)  # type: ignore[arg-type]
+    run._headless(feed, cast("subprocess.Popen[bytes]", SimpleNamespace(pid=os.getpid())), Options(), None)  # type: ignore[arg-type]
     captured = capsys.readouterr()
     for line in captured.err.splitlines():
         assert harmless_line(line) == line

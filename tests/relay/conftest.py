@@ -79,7 +79,7 @@ class Traces:
         self.threads = len(procfs.thread_ids(pid))
         self.files = len(os.listdir(f"/proc/{pid}/fd"))
 
-    def gone(self, seconds: float = 20.0) -> float:
+    def gone(self, seconds: float = 60.0) -> float:
         """Wait until they are gone; gives how long that took, in seconds."""
         began = time.monotonic()
         until(
@@ -105,6 +105,14 @@ def plain_python() -> str:
     if os.path.exists(look[0]) and subprocess.run(look, cwd="/", capture_output=True, env={}, check=False).returncode == 1:
         return directory
     pytest.skip("no python3 here without tuimon")
+
+
+def command_of(pid: int) -> bytes:
+    """What a process was started with; nothing where it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def below(pid: int) -> list[int]:

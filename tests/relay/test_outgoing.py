@@ -86,7 +86,7 @@ def test_a_line_that_takes_nothing_holds_nobody_up(pipe: Pipe) -> None:
     for _ in range(put):
         pipe.out.frame(1, wire.SAMPLES_FRAME, SAMPLES)
         pipe.out.frame(1, wire.JSON_FRAME, FACT)
-    assert time.monotonic() - began < 5.0  # it would be for ever
+    assert time.monotonic() - began < 60.0  # it would be for ever
     dropped = pipe.out.dropped(1)
     assert dropped > 0
     pipe.take_all()
@@ -136,7 +136,7 @@ def test_the_window_follows_what_the_line_carries(pipe: Pipe, monkeypatch: pytes
     for feeder in feeders:
         feeder.start()
     arrived = 0
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     slow = outgoing.SMALLEST * 2
     while (pipe.out.window > slow or pipe.out.room > 2 * slow) and time.monotonic() < deadline:
         arrived = min(arrived + 500, pipe.out.sent)
@@ -144,7 +144,7 @@ def test_the_window_follows_what_the_line_carries(pipe: Pipe, monkeypatch: pytes
         stop.wait(0.01)  # 50 kB a second or less
     narrow = pipe.out.window
     assert narrow <= slow and pipe.out.room <= 2 * slow
-    while pipe.out.window < 4 * narrow and time.monotonic() < deadline + 20:
+    while pipe.out.window < 4 * narrow and time.monotonic() < deadline + 60:
         pipe.out.got(pipe.out.sent)
         stop.wait(0.001)
     assert pipe.out.window >= 4 * narrow
@@ -152,7 +152,7 @@ def test_the_window_follows_what_the_line_carries(pipe: Pipe, monkeypatch: pytes
     feeders[0].join()
     until(lambda: pipe.out.got(pipe.out.sent) or pipe.out.flush(0.01))
     os.close(pipe.writing)
-    feeders[1].join(10)
+    feeders[1].join(60)
 
 
 def test_the_end_of_a_session_does_not_wait_behind_its_samples(pipe: Pipe) -> None:
@@ -176,7 +176,7 @@ def test_a_broken_line_is_over_and_takes_anything_without_a_word() -> None:
     out = Outgoing(writing)
     os.close(reading)
     out.control("beat")
-    assert out.over.wait(10.0)
+    assert out.over.wait(60.0)
     out.frame(1, wire.JSON_FRAME, FACT)
     out.control("beat")
     assert out.flush(1.0)

@@ -83,7 +83,7 @@ class Wire:
         """See the writer's thread end."""
         os.close(self._reading)
         self.out.control("beat")
-        assert self.out.over.wait(10.0)
+        assert self.out.over.wait(60.0)
         os.close(self._writing)
 
 
@@ -166,7 +166,7 @@ def test_a_wrong_word_is_the_end_by_name_and_every_session_hears_of_it(line: Wir
         line.out.control(word.pop("relay"), **word)
         until(lambda: kept.ends)
         assert "not in the protocol" in kept.ends[0]
-        assert line.ended.wait(10.0)
+        assert line.ended.wait(60.0)
         with pytest.raises(Refused, match="not in the protocol"):
             link.find_targets()
 
@@ -180,7 +180,7 @@ def test_a_fault_in_the_reader_is_told_too(line: Wire, monkeypatch: pytest.Monke
         kept = Kept(link.open_session(1, {}))
         line.out.control("settled", s=1)
         until(lambda: kept.ends)
-        assert "unforeseen" in kept.ends[0] and line.ended.wait(10.0)
+        assert "unforeseen" in kept.ends[0] and line.ended.wait(60.0)
 
 
 def test_a_session_that_comes_too_late_is_taken_out(line: Wire, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ def test_attached_comes_before_over_and_neither_is_too_long_to_read(monkeypatch:
     ready = threading.Event()
 
     def attach(*_: object, **__: object) -> Hook:
-        assert ready.wait(10.0)
+        assert ready.wait(60.0)
         return Hook()
 
     def leave() -> None:
@@ -276,7 +276,7 @@ def test_attached_comes_before_over_and_neither_is_too_long_to_read(monkeypatch:
     one = attachment.Attachment(5, queue, {"pid": 1, "options": {}})  # type: ignore[arg-type]
     queue.leave = leave
     ready.set()
-    assert one.done.wait(10.0)
+    assert one.done.wait(60.0)
     said = {message["relay"]: message for message in queue.put}
     order = [message["relay"] for message in queue.put if message["relay"] != "settled"]
     assert order == ["attached", "over"]
@@ -291,7 +291,7 @@ def test_a_stalled_line_does_not_hold_up_the_end(line: Wire) -> None:
     until(lambda: {"cancel": 9} in line.requests)
     link.close()
     assert line.hurried.is_set()
-    stuck.join(10.0)
+    stuck.join(60.0)
     assert not stuck.is_alive()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 TUIMON = (sys.executable, "-m", "tuimon")
-LIMIT_S = 240.0
+LIMIT_S = 600.0
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tuimon import events as ev
 from tuimon.model import Model
+from tuimon.model.jobs import Jobs
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -46,6 +47,9 @@ class FakeFeed:
         events, self.pending = self.pending, []
         return events
 
+    def show(self, on: bool) -> None:
+        """Nothing: it has all its events."""
+
     def detach(self) -> None:
         """Counts that it was called."""
         self.detached += 1
@@ -65,7 +69,13 @@ class FakeFleet:
     def __init__(self, members: Sequence[FakeFeed]) -> None:
         self.members = list(members)
         self.title = f"{len(self.members)} ranks of train.py"
+        self.jobs = Jobs()
         self.detached = 0
+
+    def compare(self) -> None:
+        """As the real one does."""
+        for at, member in enumerate(self.members):
+            self.jobs.see(at, member.model, job=member.job, host=member.host)
 
     def detach(self) -> None:
         """Counts that it was called."""

@@ -39,18 +39,33 @@ class Driven:
         """Time goes by, and the pump beats once."""
         self.clock.on(seconds)
         self.app.pump.tick()
-        await self.pilot.pause()
+        await self.settle()
 
     async def press(self, *keys: str) -> None:
         """Keys, one after the other, each with all its consequences."""
         for key in keys:
             await self.pilot.press(key)
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Wait until the screen stays as it is.
+
+        A page that closes is drawn over by a message behind a refresh behind a message, and one pause of the pilot does not wait
+        for the whole chain on a busy machine.
+        """
+        before, same = ("", ""), 0
+        for _ in range(100):
             await self.pilot.pause()
+            now = (self.app.screen.__class__.__name__, self.text)
+            same = same + 1 if now == before else 0
+            if same >= 2:
+                return
+            before = now
 
     async def resize(self, width: int, height: int) -> None:
         """Another size of the terminal."""
         await self.pilot.resize_terminal(width, height)
-        await self.pilot.pause()
+        await self.settle()
 
     @property
     def text(self) -> str:

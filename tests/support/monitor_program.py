@@ -5,6 +5,8 @@
 SCENE: "still" (nothing happens), "quiet" (two steps a second), "busy" (200 regions, 40 steps a second), "ended", "ranks" (64
 ranks with 40 regions each, two steps a second). After SECONDS
 it ends itself; its CPU time and the events it took in go to the file named by MONITOR_REPORT, if that is set.
+After each picture the file named by MONITOR_BEATS says how many there were, how many of the latest changed nothing, and whether
+the line is slow.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import sys
 import threading
 import time
+from typing import Any
 
 from tests.support.fake_feed import MS, FakeFeed, FakeFleet, S, Script, ended
 from tuimon import events as ev
@@ -76,6 +79,25 @@ class LiveFeed(FakeFeed):
         self._script.add(ev.Samples(self._next, tuple(rows)))
 
 
+def tell_pictures(path: str) -> None:
+    """Have each picture noted in a file: a test cannot see from outside whether a monitor has come to rest."""
+    from tuimon.app.screens.main import MainScreen
+
+    sync = MainScreen.sync
+    pictures = still = 0
+
+    def told(screen: MainScreen, *args: Any, **named: Any) -> int:
+        nonlocal pictures, still
+        changed = sync(screen, *args, **named)
+        pictures, still = pictures + 1, 0 if changed else still + 1
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            json.dump({"pictures": pictures, "still": still, "slow": screen.monitor.pump.slow_link}, file)
+        os.replace(f"{path}.new", path)
+        return changed
+
+    MainScreen.sync = told  # type: ignore[method-assign]
+
+
 def main() -> int:
     """Run the scene."""
     scene = sys.argv[1]
@@ -93,6 +115,8 @@ def main() -> int:
         import signal
 
         threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    if os.environ.get("MONITOR_BEATS"):
+        tell_pictures(os.environ["MONITOR_BEATS"])
     began = time.monotonic()
     cpu_began = time.process_time()
     status = run_monitor(feed)

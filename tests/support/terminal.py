@@ -55,7 +55,7 @@ class Terminal:
         self.data += chunk
         time.sleep(pause)
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> bool:
         """Read until the condition holds. Gives whether it did."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -78,7 +78,7 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         os.kill(self.pid, signal.SIGWINCH)
 
-    def ended(self, seconds: float = 20.0) -> int | None:
+    def ended(self, seconds: float = 60.0) -> int | None:
         """The exit status (negative: the signal) when the program ends within this time; None if it does not."""
         deadline = time.monotonic() + seconds
         while self.status is None and time.monotonic() < deadline:

@@ -15,6 +15,7 @@ from tuimon.attach.inject.waiting import Waiting
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 from tuimon.attach.tracer import get_ready
+from tuimon.commands.nodes import FEW, connect, places_of
 from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, USAGE, Far, Options, say
 from tuimon.commands.watch import report, signals, watch
 from tuimon.draw.text import clean
@@ -49,7 +50,7 @@ def run(words: Sequence[str], options: Options, far: Far, *, everybody: bool = F
         return USAGE
     if patience is None and not options.screen:
         patience = PATIENCE_S
-    if far.via is None and (wanted.pids or not wanted.places):
+    if far.via is None and not far.nodes and (wanted.pids or not wanted.places):
         get_ready()  # while it is found out what is meant
     with contextlib.ExitStack() as links:
         try:
@@ -66,6 +67,8 @@ def watch_all(ways: Sequence[Way], options: Options, *, each: bool = True) -> in
     `each`: all of them were asked for by name, so that one which cannot be attached to is a failure, though the others go on.
     """
     fleet = Fleet([LiveFeed(way) for way in ways])
+    for feed in fleet.members:
+        options.judge(feed.model)
     fleet.start()
     if options.screen:
         from tuimon.commands.screen import show
@@ -125,8 +128,12 @@ def _understand(words: Sequence[str], far: Far, *, everybody: bool) -> Wanted:
             raise ValueError(f"{word!r} is no process id, and no ssh://[user@]host[:port]/PID; `tuimon list` shows them")
     if places and far.via is not None:
         raise ValueError("ssh:// and --via are two ways to another host: use one of them")
-    if far.via is not None:
-        via(far.via)  # a command line that cannot be taken apart is wrong usage too
+    if far.nodes and not everybody:
+        raise ValueError("--nodes wants --all: every PyTorch job of these hosts; a process id is that of one host only")
+    if far.nodes:
+        places_of(far.nodes, far.via)  # what cannot be understood is wrong usage too
+    elif far.via is not None:
+        via(far.via)
     if not words and not everybody:
         raise ValueError("attach to what? `tuimon list` shows the processes; `tuimon attach PID`, or --all")
     return Wanted(pids, places)
@@ -143,28 +150,47 @@ def _ways(
 ) -> list[Way]:
     """A way to each process that is meant. Connects to other hosts, which may ask for a password: no screen yet."""
     places = dict(wanted.places)
-    if far.via is not None:
+    here: list[Target] = []
+    places.update((place, []) for place in places_of(far.nodes, far.via) if place not in places)
+    if far.via is not None and not far.nodes:
         places[via(far.via)] = wanted.pids
     elif wanted.pids or not places:
         here = choose(wanted.pids, everybody)
         if not places:
             return [local_way(target, patience, hook) for target in here]
-    ways = [] if far.via is not None or not wanted.pids else [local_way(target, patience, hook) for target in here]
-    for place, pids in places.items():
-        link = links.enter_context(near.connect(place, _Narration(), send=agree(far)))
+    ways = [local_way(target, patience, hook) for target in here] if here else []
+    several = everybody and len(places) > 1
+    meant: list[tuple[near.Link, Target]] = []
+    nothing: Refused | None = None
+    for link in connect(list(places), _Narration, agree(far), links, go_on=several):
         for note in link.notes:
             say(note)
-        ways += [far_way(link, place, target, patience, hook) for target in link.choose(pids, everybody)]
-    return ways
+        try:
+            meant += [(link, target) for target in link.choose(places[link.place], everybody)]
+        except Refused as refusal:
+            if not several:
+                raise
+            nothing = refusal
+            say(f"{clean(link.place.name)} is left out: {clean(refusal.sentence)} [{refusal.code}]")
+    if nothing is not None and not meant:
+        raise nothing
+    fold = len(meant) > FEW if far.fold is None else far.fold
+    return ways + [far_way(link, link.place, target, patience, hook, fold=fold) for link, target in meant]
 
 
 def far_way(
-    link: near.Link, place: Place, target: Target, patience: float | None, hook: dict[str, object] | None = None
+    link: near.Link,
+    place: Place,
+    target: Target,
+    patience: float | None,
+    hook: dict[str, object] | None = None,
+    *,
+    fold: bool = False,
 ) -> Way:
-    """The way to a process of another host. `hook`: what goes to the hook there."""
+    """The way to a process of another host. `hook`: what goes to the hook there; `fold`: its calls are counted there."""
 
     def begin(contact: Contact) -> Session:
-        return link.open_session(target.pid, hook or {}, contact, patience=patience)
+        return link.open_session(target.pid, hook or {}, contact, patience=patience, fold=fold)
 
     return _way(target, place.name, begin)
 

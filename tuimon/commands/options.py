@@ -7,8 +7,12 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuimon.draw.text import harmless, wrap
+
+if TYPE_CHECKING:
+    from tuimon.model import Model
 
 DONE, FAILED, USAGE, CANNOT_ATTACH = 0, 1, 2, 3
 """The exit statuses of the contract."""
@@ -31,6 +35,8 @@ class Options:
     no_color: bool = False
     step: str | None = None
     """"module:function" of what a step of the job begins with."""
+    slow_over_ms: float | None = None
+    """How much longer than the usual a slow step takes at least; None: as the rule has it."""
     stacks: bool = True
     """Whether the job's stack may be looked at while nothing else tells what it does."""
 
@@ -39,6 +45,11 @@ class Options:
         """What goes to the hook: only what is not as usual."""
         told: dict[str, object] = {} if self.step is None else {"step": self.step}
         return told if self.stacks else {**told, "stacks": False}
+
+    def judge(self, model: Model) -> None:
+        """Have this model judge slow steps as was asked for."""
+        if self.slow_over_ms is not None:
+            model.slowness.set_over(round(self.slow_over_ms * 1e6))
 
     @property
     def screen(self) -> bool:
@@ -56,6 +67,10 @@ class Far:
     """A command that runs its arguments over there."""
     send: bool = False
     """Whether tuimon may be sent along without asking."""
+    nodes: tuple[str, ...] = ()
+    """Hosts, beside those that are named as ssh:// addresses."""
+    fold: bool | None = None
+    """Whether the calls of jobs on other hosts are folded there; None: where the jobs are many."""
 
 
 def say(text: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tuimon.attach.launch import how_it_ended, launch
 from tuimon.attach.refusal import Refused
+from tuimon.commands.below import Below
 from tuimon.commands.options import CANNOT_ATTACH, DONE, Options, say
 from tuimon.commands.watch import report, signals, watch
 from tuimon.draw.text import clean
@@ -54,6 +55,7 @@ def run(command: Sequence[str], options: Options, env: Mapping[str, str] | None 
                 return _see_out(refusal.process, output, told=refusal.code == "ended")
         relay.to(process)
         feed = LiveFeed(session, shlex.join(command), process, output)
+        options.judge(feed.model)
         feed.start()
         if output is None:
             _headless(feed, process, options, interrupted)
@@ -83,12 +85,13 @@ def _streams(output: Path | None, options: Options, stack: contextlib.ExitStack)
 
 
 def _headless(feed: LiveFeed, process: subprocess.Popen[bytes], options: Options, interrupted: threading.Event) -> None:
-    why = watch(feed, options, interrupted)
-    if why == "interrupted" and _from_the_terminal():
-        # Ctrl-C went to the program too: what it does about it is its own affair, and part of the report
-        interrupted.clear()
-        say(f"interrupted: waiting for the program (pid {process.pid}) to end; Ctrl-C again stops the watching")
+    with Below(feed.model, feed.pid or process.pid):
         why = watch(feed, options, interrupted)
+        if why == "interrupted" and _from_the_terminal():
+            # Ctrl-C went to the program too: what it does about it is its own affair, and part of the report
+            interrupted.clear()
+            say(f"interrupted: waiting for the program (pid {process.pid}) to end; Ctrl-C again stops the watching")
+            why = watch(feed, options, interrupted)
     feed.detach()
     if why == "ended":
         say(clean(feed.model.target.ended_detail))

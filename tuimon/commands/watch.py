@@ -108,7 +108,11 @@ def report(feed: LiveFeed | Fleet, options: Options) -> int:
         member.model.apply(Marks(here=member.host is None).news(member.model))
     if isinstance(feed, LiveFeed):
         return deliver(render(build(feed.model), options.format), options.output)
-    ranks = [Watched(member.label, member.rank, member.pid, member.host, member.model) for member in feed.members]
+    feed.jobs.settle()
+    ranks = [
+        Watched(member.label, member.rank, member.pid, member.host, member.model, at, feed.jobs.of(at))
+        for at, member in enumerate(feed.members)
+    ]
     made = build(feed.first.model, ranks=ranks if len(ranks) > 1 else ())
     return deliver(render(made, options.format), options.output)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tuimon import events as ev
 from tuimon.attach import procfs
@@ -17,9 +17,14 @@ from tuimon.relay.outgoing import Outgoing
 from tuimon.sources import carried
 from tuimon.sources.nvml import NvmlSource
 
+if TYPE_CHECKING:
+    from tuimon.relay.folding import Folding
+
 LOOK_S = 2.0
 """A process that ends closes its socket some moments before it is gone; so long it is waited for."""
 LOOK_EVERY_S = 1.0
+TOLD_EVERY_S = 0.5
+"""So often it is told what was folded."""
 LONGEST_REASON = 1000
 ROOM = 400_000
 """Characters of what a job says of itself that go into a message of the relay: a message too long or too deep to be read would
@@ -55,6 +60,11 @@ class Attachment:
         self._leaving = False
         self._sources: list[Source] = []
         self._told = 0
+        self._fold = bool(request.get("fold"))
+        self._folding: Folding | None = None
+        """Folds the calls of the job, where that is asked for."""
+        self._whole = False
+        """Whether they are passed on all the same."""
         threading.Thread(target=self._attach, name=f"tuimon attach {self._pid}", daemon=True).start()
 
     # ------------------------------------------------------------------------------------------------------ requests
@@ -64,6 +74,10 @@ class Attachment:
         session = self._session
         if session is None:
             return
+        if self._fold:
+            from tuimon.relay.folding import Folding
+
+            self._folding = Folding(session.pid, session.how)
         session.start(self._frame, self._ended)
         with self._lock:
             if self._leaving:
@@ -72,6 +86,10 @@ class Attachment:
             for source in self._sources:
                 source.start()
         threading.Thread(target=self._watch, args=(session,), name=f"tuimon watch {session.pid}", daemon=True).start()
+
+    def pass_on(self, *, whole: bool) -> None:
+        """Whether what is folded is passed on as well: somebody looks at this job."""
+        self._whole = whole
 
     def tell_hook(self, message: dict[str, Any]) -> None:
         """Send a command on to the hook."""
@@ -128,7 +146,8 @@ class Attachment:
         self._over(session, "detached" if goodbye is not None else "the hook gave no answer", goodbye)
 
     def _frame(self, kind: int, body: bytes) -> None:
-        self._out.frame(self.number, kind, body)
+        if self._folding is None or self._folding.frame(kind, body) or self._whole:
+            self._out.frame(self.number, kind, body)
 
     def _ended(self, reason: str) -> None:
         with self._lock:
@@ -148,6 +167,7 @@ class Attachment:
         for source in self._sources:
             source.stop(0.2)
         session.close()
+        self._tell_folded()
         self._out.hurry(self.number)
         self._tell_dropped()
         if gone:
@@ -171,17 +191,31 @@ class Attachment:
         return [HostSource(self._event, pid), ThreadSource(self._event, pid)]
 
     def _event(self, event: ev.Event) -> None:
+        if self._folding is None or self._folding.event(event) or self._whole:
+            self._put(event)
+
+    def _put(self, event: ev.Event) -> None:
         frame = wire.json_frame(carried.encode(event))
         self._out.frame(self.number, wire.JSON_FRAME, frame[wire.HEADER.size :])
 
     def _watch(self, session: Session) -> None:
         ended = False
-        while not self.done.wait(LOOK_EVERY_S):
+        looked = time.monotonic()
+        while not self.done.wait(LOOK_EVERY_S if self._folding is None else TOLD_EVERY_S):
+            self._tell_folded()
+            if time.monotonic() - looked < LOOK_EVERY_S:
+                continue
+            looked = time.monotonic()
             self._tell_dropped()
             # a job can die while a process that it forked holds the socket open: the stream has no end then
             if ended:
                 session.close()
             ended = procfs.has_ended(session.pid)
+
+    def _tell_folded(self) -> None:
+        folded = self._folding.told() if self._folding is not None else None
+        if folded is not None:
+            self._put(folded)
 
     def _tell_dropped(self) -> None:
         dropped = self._out.dropped(self.number)

@@ -134,7 +134,7 @@ class Far:
             self._about_a_session(message)
 
     def _about_a_session(self, message: dict[str, Any]) -> None:
-        for word in ("start", "hook", "cancel", "detach"):
+        for word in ("start", "hook", "whole", "cancel", "detach"):
             attachment = self._attachments.get(number(message.get(word, 0)))
             if attachment is None:
                 continue
@@ -142,6 +142,8 @@ class Far:
                 attachment.begin()
             elif word == "hook":
                 attachment.tell_hook(dict(message["message"]))
+            elif word == "whole":
+                attachment.pass_on(whole=bool(message.get("on")))
             else:
                 attachment.leave(float(message.get("seconds") or 1.0))
 

@@ -144,14 +144,20 @@ class Link:
         patience: float | None = 30.0,
         *,
         then_close: bool = False,
+        fold: bool = False,
     ) -> FarSession:
-        """Attach to a process over there. `then_close` has the connection end with the session. Raises Refused."""
+        """Attach to a process over there. Raises Refused.
+
+        `then_close` has the connection end with the session. With `fold` the far end counts the steps and sends what came of
+        them, in place of every call.
+        """
         contact = contact or Contact()
         s = next(self._numbers)
         answers = self._waiting[s] = Answers("attached", "refused")
         cancelled_at: float | None = None
         try:
-            self._must_send({"attach": s, "pid": pid, "options": options, "patience": patience})
+            more = {"fold": True} if fold else {}
+            self._must_send({"attach": s, "pid": pid, "options": options, "patience": patience, **more})
             while True:
                 message = answers.next(0.1)
                 if message is None:

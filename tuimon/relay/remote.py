@@ -85,6 +85,11 @@ class FarSession(Session):
         """Send a command to the hook; False when the connection is gone."""
         return not self.over and self._request({"hook": self._number, "message": message})
 
+    def pass_on(self, *, whole: bool) -> None:
+        """Where the far end folds this job's calls: whether to send them as well. Otherwise nothing happens."""
+        if not self.over:
+            self._request({"whole": self._number, "on": whole})
+
     def detach(self, timeout: float = 5.0) -> dict[str, Any] | None:
         """Have the hook taken out; gives its goodbye, or None when there was none in time."""
         if not self.over and self._request({"detach": self._number, "seconds": timeout}):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 FILES = ("__init__.py",)
-FOLDERS = ("events", "attach", "hook", "sources", "relay")
+FOLDERS = ("events", "attach", "hook", "sources", "model", "relay")
 OLDEST = (3, 10)
 """The oldest Python that this code runs on."""
 

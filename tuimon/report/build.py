@@ -45,10 +45,11 @@ def build(model: Model, *, ceiling: Ceiling | None = None, ranks: Sequence[Watch
         "slow_steps": steps_part.slow_steps(model, gaps),
         "trends": steps_part.trends(model),
         "ranks": ranks_part.rows(ranks, gaps) if ranks else None,
+        "ranks_verdict": ranks_part.verdicts(ranks) if ranks else None,
         "gpu": surroundings.gpu(model, gaps),
         "host": surroundings.host(model, gaps),
         "roofline": surroundings.roofline(model, ceiling, gaps),
-        "findings": findings(model),
+        "findings": findings(model, ranks_part.compared(ranks)),
     }
     report["coverage"] = _coverage(model, gaps)  # last: by now every gap has come up
     return report
@@ -93,6 +94,7 @@ def _aggregation(model: Model) -> dict[str, str]:
         "steps": f"median [p10-p90] of the last {WINDOW} steps, end to end, those with a compilation in them included",
         "steps.breakdown": steps_part.BREAKDOWN,
         "slow_steps": model.slowness.rule,
+        "ranks": ranks_part.RULE,
         "boundaries.host": "from the return of the region before the break to the call of the code that goes on, "
         "without compilations and without regions called in between",
         "per_step": "over the steps without a compilation in them",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tuimon.model import Model
 from tuimon.model.findings import findings as conclude
+from tuimon.model.lateness import Lateness
 
 
-def findings(model: Model) -> list[dict[str, Any]]:
-    """`findings[]`, most costly first; empty for a healthy job. `cost` is in seconds, None where it is not known."""
+def findings(model: Model, ranks: Sequence[Lateness] = ()) -> list[dict[str, Any]]:
+    """`findings[]`, most costly first; empty for a healthy job. `cost` is in seconds, None where it is not known.
+
+    `ranks`: of each job, what is known of its ranks beside each other.
+    """
     return [
         {
             "kind": finding.kind,
@@ -19,5 +24,5 @@ def findings(model: Model) -> list[dict[str, Any]]:
             "evidence": list(finding.evidence),
             "next_step": finding.next_step,
         }
-        for finding in conclude(model)
+        for finding in conclude(model, ranks)
     ]

@@ -23,7 +23,7 @@ def markdown(report: dict[str, Any]) -> str:
     lines += [f"- rule: {plain(report['aggregation']['rule'])}", f"- {plain(phrases.step_line(report['steps']))}"]
     told = [phrases.how_line(report["steps"]), phrases.breakdown_line(report["steps"]), *phrases.trend_lines(report["trends"])]
     lines += [f"- {plain(line)}" for line in told if line]
-    lines += _ranks(report["ranks"] or [])
+    lines += _ranks(report["ranks"] or [], report["ranks_verdict"] or [])
     lines += ["", "## Look at first", "", *_findings(report["findings"])]
     if report["slow_steps"] is not None:
         lines += ["", "## Slow steps", "", *_slow(report)]
@@ -60,7 +60,7 @@ def _table(titles: tuple[str, ...], rows: list[str], number: int) -> list[str]:
     return head + rows + ([f"\nand {number - MOST} more: the JSON form has them all"] if number > MOST else [])
 
 
-def _ranks(rows: list[dict[str, Any]]) -> list[str]:
+def _ranks(rows: list[dict[str, Any]], verdicts: list[str]) -> list[str]:
     if not rows:
         return []
     hosts = any(row["host"] for row in rows)
@@ -69,7 +69,7 @@ def _ranks(rows: list[dict[str, Any]]) -> list[str]:
     table = [[*phrases.rank_cells(row), "-"][: len(titles)] for row in rows]
     lines = ["", f"## {heading}", "", "The rest of this report is about the first one.", ""]
     lines += [_row(*titles), f"|{' --- |' * len(titles)}", *(_row(*row) for row in table)]
-    whys = phrases.rank_whys(rows)
+    whys = [*phrases.rank_lines(rows, verdicts), *phrases.rank_whys(rows)]
     return lines + (["", *(f"- {plain(why)}" for why in whys)] if whys else [])
 
 

@@ -104,6 +104,9 @@ def trend_lines(trends: Facts) -> list[str]:
             f"steps have become {percent(slower['by'])} slower ({duration(slower['before'])} to {duration(slower['now'])} over "
             f"{many(slower['steps'], 'step')}); {slower['grew']} grew most, by {duration(slower['grew_by'])}"
         )
+    eager = trends.get("more_eager")
+    if eager is not None:
+        lines.append(f"more and more calls run in eager: {percent(eager['before'])} at first, {percent(eager['now'])} now")
     for one in trends["periodic"]:
         lines.append(f"{one['cause']}: a slow step every {one['every']} steps, {one['n']} so far, {duration(one['lost'])} lost")
     if kinds is not None:
@@ -337,6 +340,33 @@ def rank_cells(row: Facts) -> list[str]:
     found = [name, row["state"], str(row["pid"] or "-"), count(steps["n"]), duration(steps["median"])]
     found += [spread(steps["p10"], steps["p90"]), duration(row["compile_s"]), count(row["breaks"]), count(row["recompiles"])]
     return [clean(cell) for cell in [*found, *([row["host"]] if row["host"] else [])]]
+
+
+def rank_lines(rows: list[Facts], verdicts: list[str]) -> list[str]:
+    """Who is late and who waits: the verdicts, then a line for each rank of a few, and of many for those that stand out."""
+    lines = [clean(verdict) for verdict in verdicts]
+    told = [row for row in rows if row["lateness"] is not None]
+    if len(told) > MOST_RANKS:
+        told = sorted(told, key=lambda row: (-row["late_in"], -row["lateness"]["median"]))[:MOST_RANKS]
+    for row in told:
+        late, skew = row["lateness"], row["compile_skew"]
+        facts = [f"{duration(late['median'])} after the first (median; p90 {duration(late['p90'])})"]
+        if row["slow_compared"]:
+            facts.append(f"late in {count(row['late_in'])} of {many(row['slow_compared'], 'slow step')}")
+        if row["waits_for"] is not None:
+            facts.append(f"waited {duration(row['waited'])} for rank {row['waits_for']}")
+        if skew["n"]:
+            facts.append(f"compiled {duration(skew['total'])} longer than those who waited for it")
+        lines.append(clean(f"{_rank_name(row)}: {', '.join(facts)}"))
+    return lines
+
+
+MOST_RANKS = 8
+"""Of so many ranks each has a line on its lateness; of more, those that stand out."""
+
+
+def _rank_name(row: Facts) -> str:
+    return f"rank {row['rank']}" if row["rank"] is not None else str(row["label"])
 
 
 def rank_whys(rows: list[Facts]) -> list[str]:

@@ -22,7 +22,9 @@ def text(report: dict[str, Any]) -> str:
         lines += _wrapped(line)
     lines += _wrapped(f"rule: {report['aggregation']['rule']}")
     heading, word, rows = named(report["ranks"] or [])
-    lines += _section(f"{heading} (the rest of this report is about the first one)", _ranks(word, rows))
+    lines += _section(
+        f"{heading} (the rest of this report is about the first one)", _ranks(word, rows, report["ranks_verdict"] or [])
+    )
     lines += _section("Look at first", _findings(report["findings"]))
     lines += _section("Steps", _steps(report))
     lines += _section("Slow steps", _slow(report))
@@ -55,7 +57,7 @@ def _rest(number: int) -> list[str]:
     return [f"  and {number - MOST} more: --format json has them all"] if number > MOST else []
 
 
-def _ranks(word: str, rows: list[dict[str, Any]]) -> list[str]:
+def _ranks(word: str, rows: list[dict[str, Any]], verdicts: list[str]) -> list[str]:
     if not rows:
         return []
     table = [[word, *phrases.RANK_TITLES[1:]], *(phrases.rank_cells(row) for row in rows)]
@@ -64,6 +66,8 @@ def _ranks(word: str, rows: list[dict[str, Any]]) -> list[str]:
     for row in table:
         texts = [pad(cell, size, right=at >= 2) for at, (cell, size) in enumerate(zip(row, sizes, strict=False))]
         lines.append(cut("  " + " ".join([*texts, *row[len(sizes) :]]).rstrip(), WIDTH, "~"))
+    for line in phrases.rank_lines(rows, verdicts):
+        lines += _wrapped(line, "  ", "  ")
     for why in phrases.rank_whys(rows):
         lines += _wrapped(why, "  ", "  ")
     return lines
