@@ -49,6 +49,10 @@ lint: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m tests.bench.hook_cost
 	@$(BIN)/python -m tests.bench.attach_cycles
+	@$(BIN)/python -m tests.bench.fold_cost
+	@$(BIN)/python -m tests.bench.account_sums
+	@$(BIN)/python -m tests.bench.injected --faults 210
+	@$(BIN)/python -m tests.bench.many_ranks --seconds 40
 
 cases: $(READY)
 	@$(BIN)/python -m tests.cases $(CASES)

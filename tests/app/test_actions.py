@@ -6,16 +6,17 @@ from collections import Counter
 
 import pytest
 
-from tuimon.app.actions import ACTIONS, PANEL_KEYS, actions
+from tuimon.app.actions import ACTIONS, PANEL_KEYS, STEP_ACTIONS, actions
 from tuimon.app.app import MonitorApp
 from tuimon.app.panels import PANELS
 from tuimon.app.panels.help import lines
 from tuimon.app.roles import ROLES
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
+from tuimon.app.screens.step import StepScreen
 
 
-@pytest.mark.parametrize("scope", ["main", "page"])
+@pytest.mark.parametrize("scope", ["main", "page", "step"])
 def test_no_key_does_two_things(scope: str) -> None:
     keys = Counter(key for action in actions(scope) for key in action.keys)  # type: ignore[arg-type]
     if scope == "main":
@@ -33,6 +34,11 @@ def test_every_action_exists(action) -> None:  # type: ignore[no-untyped-def]
         assert hasattr(MainScreen, f"action_{name}")
     if action.scope in ("page", "both"):
         assert hasattr(PageScreen, f"action_{name}")
+
+
+@pytest.mark.parametrize("action", STEP_ACTIONS, ids=lambda action: action.id)
+def test_every_action_of_a_step_exists(action) -> None:  # type: ignore[no-untyped-def]
+    assert hasattr(StepScreen, f"action_{action.call.split('(')[0]}")
 
 
 def test_the_help_page_has_every_key() -> None:

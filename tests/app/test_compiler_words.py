@@ -268,7 +268,7 @@ def test_the_backward_is_compared_with_backwards() -> None:
 
 def test_what_to_look_at_is_on_the_first_screen_and_w_says_more() -> None:
     async def body(on: Driven) -> None:
-        assert "look at (w, 2 more): forward is at its limit of 3 entries" in on.text
+        assert "! forward is at its limit of 3 entries" in on.text
         await on.press("w")
         assert look.TITLE in on.text
         for fact in ("1. forward is at its limit", "next step", "2. the boundary in forward at model.py:57 takes 17%"):
@@ -283,7 +283,7 @@ def test_what_to_look_at_is_on_the_first_screen_and_w_says_more() -> None:
 
 
 async def _first(on: Driven) -> None:
-    assert "look at (w, 2 more): forward is at its limit" in on.text
+    assert "! forward is at its limit" in on.text
 
 
 def test_a_clean_job_says_nothing_of_it() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.steps_scene import slow_job
 from tests.support.fake_feed import SCENES, fleet
 from tests.support.monitor import Driven, drive, settings
 
@@ -41,10 +42,15 @@ PICTURES = [
     ("ranks", (80, 24), "braille", ("right_square_bracket",) * 3),
     ("ranks64", (80, 24), "ascii", ("left_square_bracket",) * 2),
     ("ranks64", (80, 24), "braille", ("a", "s", "j")),
+    ("slow", (80, 24), "braille", ()),
+    ("slow", (120, 40), "braille", ("n", "N")),
+    ("slow", (80, 24), "ascii", ("n",)),
+    ("slow", (80, 24), "braille", ("n", "enter")),
+    ("slow", (120, 40), "braille", ("n", "enter")),
 ]
 
 
-WHOLE = {**SCENES, "ranks": fleet, "ranks64": partial(fleet, 64)}
+WHOLE = {**SCENES, "slow": slow_job, "ranks": fleet, "ranks64": partial(fleet, 64)}
 
 
 def name(picture: tuple[str, tuple[int, int], str, tuple[str, ...]]) -> str:
@@ -60,7 +66,7 @@ def test_screen(picture: tuple[str, tuple[int, int], str, tuple[str, ...]]) -> N
 
     async def body(on: Driven) -> None:
         await on.press(*keys)
-        await on.tick(5 if scene in SCENES else 1)  # until the words to the person are gone
+        await on.tick(5 if scene in SCENES or scene == "slow" else 1)  # until the words to the person are gone
         seen.append(on.text + "\n")
 
     drive(WHOLE[scene](), size, body, settings(glyphs))

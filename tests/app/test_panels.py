@@ -163,7 +163,7 @@ def test_compile_steps_are_marked_below_their_bars() -> None:
         job.ragged(1, 7)
         job.steps(4)
         rows = text(draw(BY_ID["now"], scene(job.script.events, name), 40, 7)).split("\n")
-        assert rows[-1].count(mark) == 1 and "compiled" in rows[-1]
+        assert rows[-1].count(mark) == 1 and f"{mark} compiled" in rows[0]
 
 
 @pytest.mark.parametrize(

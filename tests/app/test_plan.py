@@ -49,10 +49,10 @@ def test_a_wide_terminal_shows_every_panel(size: tuple[int, int]) -> None:
 def test_eighty_by_twenty_four() -> None:
     made = plan(80, 24)
     assert {name: box.height for name, box in made.panels.items()} == {
-        "now": 3,
+        "now": 4,
         "boundaries": 6,
         "recompiles": 4,
-        "regions": 6,
+        "regions": 5,
         "surroundings": 2,
     }
 

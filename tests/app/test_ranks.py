@@ -108,7 +108,7 @@ def test_the_table_of_all_ranks_selects_and_goes_back() -> None:
         assert "a all ranks" in on.text and "show this rank" in on.text.split("\n")[-1]
         for row in ("attaching ~", "refused !", "slow ▾", "compiling *", "stopped ?", "ended x"):
             assert row in on.text
-        await on.press("j", "j", "j", "j", "enter")
+        await on.press("s", "s", "s", "j", "j", "j", "j", "enter")  # by rank
         assert "[4▾]" in on.text and "2 boundaries" in on.text and "3 recompiles" not in on.text  # still zoomed
         await on.press("a", "a")
         assert "2 boundaries" in on.text
@@ -277,7 +277,7 @@ def test_programs_that_have_nothing_to_do_with_each_other_are_not_compared() -> 
     async def body(on: Driven) -> None:
         assert "[" in on.line("process ") and "4242@gpu7" in on.line("process ")
         await on.press("a")
-        assert "a processes" in on.text and "slow" not in on.text and "behind: " not in on.text
+        assert "a processes" in on.text and "slow ▾" not in on.text and "behind: " not in on.text
         rows = [line.lstrip(" ▸") for line in on.text.split("\n")[4:]]
         assert [row.split()[0] for row in rows if row.startswith("4242")] == ["4242", "4242@gpu7"]
         assert "a back" in on.text.split("\n")[-1] and "show this one" in on.text.split("\n")[-1]

@@ -40,6 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "PYTHONUTF8": "1",
         "MONITOR_REPORT": str(tmp_path / "report.json"),
+        "MONITOR_BEATS": str(tmp_path / "beats.json"),
         "XDG_CONFIG_HOME": str(tmp_path),
     }
 
@@ -72,6 +73,25 @@ def start(environment: dict[str, str]) -> Iterator[Starter]:
 def settled(on: Terminal) -> None:
     """Wait until the first picture is there and the terminal has nothing more to read at once."""
     assert on.wait_for(lambda: on.sees("boundaries and graph breaks")), "\n".join(on.screen.display)
+    while on.read(0.05):
+        pass
+
+
+def at_rest(on: Terminal, env: dict[str, str], still: int = 0) -> None:
+    """Wait until the first pictures are out, and `still` in a row have changed nothing.
+
+    A machine that is busy takes the first picture in pieces: the monitor then finds its line slow, draws less often for some
+    seconds, and says in its second line that it does, and that it does no longer. That is nothing of the job's.
+    """
+
+    def rests() -> bool:
+        try:
+            beats = json.loads(Path(env["MONITOR_BEATS"]).read_text())
+        except FileNotFoundError:
+            return False
+        return beats["pictures"] > 3 and beats["still"] >= still and not beats["slow"]
+
+    assert on.wait_for(rests, 60.0), Path(env["MONITOR_BEATS"]).read_text()
     while on.read(0.05):
         pass
 
@@ -127,16 +147,18 @@ def test_a_resize_is_followed(start: Starter) -> None:
     assert on.wait_for(lambda: on.sees("─ 7 event log"))
 
 
-def test_nothing_is_sent_when_nothing_happens(start: Starter) -> None:
+def test_nothing_is_sent_when_nothing_happens(start: Starter, environment: dict[str, str]) -> None:
     on = start("ended")
     settled(on)
+    at_rest(on, environment, still=3)
     assert on.read(2.0) == b""
 
 
 @pytest.mark.parametrize(("scene", "budget"), [("still", 100), ("quiet", QUIET_BYTES_A_SECOND), ("busy", BUSY_BYTES_A_SECOND)])
-def test_what_a_job_costs_the_line(start: Starter, scene: str, budget: int) -> None:
+def test_what_a_job_costs_the_line(start: Starter, environment: dict[str, str], scene: str, budget: int) -> None:
     on = start(scene)
     settled(on)
+    at_rest(on, environment, still=3 if scene == "still" else 0)
     for _ in range(10):  # the first numbers of a job widen some columns, on a full machine later than on another
         if len(on.read(1.0)) <= budget:
             break

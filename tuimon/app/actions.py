@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Scope = Literal["main", "page", "both"]
-"""On the main screen, on a page (details, help), or on both."""
+Scope = Literal["main", "page", "both", "step"]
+"""On the main screen, on a page (details, help), or on both; "step": on the page of a step alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,34 @@ ACTIONS: tuple[Action, ...] = (
     Action("sort", "sort", ("s",), "s", "sort", "The panel's next order.", "rows", footer=3),
     Action("reverse", "reverse", ("r",), "r", "reverse", "The other way round.", "rows"),
     Action(
+        "next_slow",
+        "slow_step(1)",
+        ("n",),
+        "n N",
+        "slow",
+        "Select the next slow step in the timeline (or go to its page); N: the one before.",
+        "steps",
+        footer=2,
+    ),
+    Action(
+        "previous_slow",
+        "slow_step(-1)",
+        ("N",),
+        "N",
+        "slow before",
+        "The slow step before.",
+        "steps",
+    ),
+    Action(
+        "copy",
+        "copy",
+        ("y",),
+        "y",
+        "copy",
+        "Copy the selected or the latest slow step as a sentence for a ticket, and log it.",
+        "steps",
+    ),
+    Action(
         "look",
         "look",
         ("w",),
@@ -96,7 +124,7 @@ ACTIONS: tuple[Action, ...] = (
         "freeze",
         "Stop the screen; the collecting goes on. Again: catch up.",
         "general",
-        footer=1,
+        footer=3,
     ),
     Action(
         "all_ranks",
@@ -200,7 +228,16 @@ ACTIONS: tuple[Action, ...] = (
 
 PANEL_KEYS = "123456789"
 
+STEP_ACTIONS: tuple[Action, ...] = (
+    Action("step_next", "slow_step(1)", ("n",), "n N", "slow step", "The next slow step.", "steps", "step", 1, palette=False),
+    Action("step_previous", "slow_step(-1)", ("N",), "N", "", "The slow step before.", "steps", "step", palette=False),
+    Action("step_copy", "copy", ("y",), "y", "copy the sentence", "Copy the sentence.", "steps", "step", 1, palette=False),
+)
+"""What the page of a step has beyond other pages."""
+
 
 def actions(scope: Scope, several: bool = True) -> list[Action]:
     """The actions of a scope, those of both included; those for several processes only with `several`."""
+    if scope == "step":
+        return [*STEP_ACTIONS, *actions("page", several)]
     return [action for action in ACTIONS if action.scope in (scope, "both") and (several or not action.several)]

@@ -13,10 +13,11 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.timer import Timer
 
+from tuimon import events as ev
 from tuimon.accepted import AcceptedError
 from tuimon.app import terminal
 from tuimon.app.actions import ACTIONS
-from tuimon.app.details import look, open_page
+from tuimon.app.details import look, open_page, step
 from tuimon.app.feed import LET_GO_S, Feed, Group
 from tuimon.app.looks import own_name, textual_name
 from tuimon.app.panels import PANELS
@@ -27,6 +28,7 @@ from tuimon.app.ranks import Standings
 from tuimon.app.scene import Panel, Rank, Scene, Standing
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
+from tuimon.app.screens.step import StepScreen
 from tuimon.app.still import still
 from tuimon.app.themed import ThemedApp
 from tuimon.app.themes import Loaded
@@ -37,6 +39,9 @@ HELP_TITLE = "help"
 
 REFUSED = 3
 """The status where tuimon could attach to nothing."""
+
+SEEN_NS = 100_000_000
+"""So long, and until events are taken in again, ranks look alike."""
 
 MESSAGE_S = 4.0
 """How long a word to the person stays."""
@@ -77,6 +82,8 @@ class MonitorApp(ThemedApp[None]):
         self._signals = terminal.Signals(self._leave_for_signal)
         self._ceiling = 0
         self._standings = Standings()
+        self._seen: tuple[tuple[int, int], tuple[Rank, ...], tuple[Standing, ...]] | None = None
+        """All ranks as they were looked at last: a key asks for them several times, and they may be hundreds."""
         self._still: tuple[tuple[Rank, ...], tuple[Standing, ...]] | None = None
         self._events_at_freeze = 0
         self._message = ""
@@ -141,8 +148,14 @@ class MonitorApp(ThemedApp[None]):
 
     def scene(self) -> Scene:
         """What is known now."""
-        ranks = tuple(one.rank() for one in self.pump.watched)
-        return self._scene(ranks, self._standings.look(ranks, self._clock(), self.settings.glyphs) if self.several else ())
+        if not self.several:
+            return self._scene(tuple(one.rank() for one in self.pump.watched), ())
+        now = self.pump.beats, self._clock() // SEEN_NS
+        if self._seen is None or self._seen[0] != now:
+            ranks = tuple(one.rank() for one in self.pump.watched)
+            standings = self._standings.look(ranks, self._clock(), self.settings.glyphs, self.pump.jobs)
+            self._seen = now, ranks, standings
+        return self._scene(*self._seen[1:])
 
     def panel_scene(self) -> Scene:
         """What the panels show: what is known now, or was when the screen was frozen."""
@@ -169,6 +182,7 @@ class MonitorApp(ThemedApp[None]):
             ranks=tuple(ranks) if self.several else (),
             standings=standings,
             rank=self.pump.selected,
+            verdicts=self._standings.verdicts,
         )
 
     def _status(self) -> Status:
@@ -236,6 +250,21 @@ class MonitorApp(ThemedApp[None]):
             return
         self.push_screen(PageScreen(*page))
 
+    def open_step(self, index: int) -> None:
+        """The page of a step."""
+        opened = step.opened(self.panel_scene(), index)
+        if opened is None:
+            self.say(f"step {index} is no longer kept")
+            return
+        self.push_screen(StepScreen(opened))
+
+    def copy(self, sentence: str) -> None:
+        """A sentence to the clipboard, as far as the terminal takes it, and into the log in any case."""
+        sent = terminal.copy(self, sentence)
+        model = self.pump.watched[self.pump.selected].model
+        model.apply([ev.Line(model.now_ns, f"copied: {sentence}")])
+        self.say(f"{sent}; it is in the log (7)")
+
     def open_look(self) -> None:
         """The page of what to look at first."""
         self.push_screen(PageScreen(look.TITLE, look.lines))
@@ -271,7 +300,9 @@ class MonitorApp(ThemedApp[None]):
             self.say("this is the help page; esc goes back")
             return
         panel = self.main.focused_panel.panel
-        self.push_screen(PageScreen(HELP_TITLE, lambda scene, width: help_page.lines(panel, width, self.several)))
+        self.push_screen(
+            PageScreen(HELP_TITLE, lambda scene, width: help_page.lines(panel, width, self.several, scene.model.slowness.rule))
+        )
 
     def action_theme(self) -> None:
         """The next theme."""

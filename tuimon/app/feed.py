@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from tuimon.events import Event
 from tuimon.model import Model
+from tuimon.model.jobs import Jobs
 
 LET_GO_S = 12.0
 """A feed bounds its own `detach`, and says what came of it; this only keeps a broken one from holding the way out for ever."""
@@ -32,6 +33,9 @@ class Feed(Protocol):
     def drain(self) -> list[Event]:
         """The events that came since the last call. Never blocks."""
 
+    def show(self, on: bool) -> None:
+        """The panels show this one now, or no more. Never blocks."""
+
     def detach(self) -> None:
         """Let the job go. Called once, on a thread of its own, when the monitor is left; takes less than `LET_GO_S`."""
 
@@ -55,6 +59,13 @@ class Group(Protocol):
     @property
     def members(self) -> Sequence[Feed]:
         """At least one, in the order in which they are shown."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """What is known of ranks beside each other, by their places among the members."""
+
+    def compare(self) -> None:
+        """Compare them by what has been taken in since the last time."""
 
     def detach(self) -> None:
         """Let all go, as for one."""

@@ -79,7 +79,7 @@ def _column(width: int, top: int, body: int) -> dict[str, Box]:
     growing = True
     while left > 0 and growing:
         growing = False
-        for name, _, liked, _ in sorted(_COLUMN, key=lambda row: -row[3]):
+        for name, _, liked, _ in sorted(_COLUMN, key=lambda row: (row[0] != "now", -row[3])):  # its timeline is looked at most
             if left > 0 and name in heights and heights[name] < liked:
                 heights[name] += 1
                 left -= 1

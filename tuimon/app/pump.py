@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from tuimon import events as ev
-from tuimon.app.feed import members_of
+from tuimon.app.feed import Group, members_of
 from tuimon.app.scene import Rank
 from tuimon.marks import Marks
 from tuimon.model import Model
 
 if TYPE_CHECKING:
-    from tuimon.app.feed import Feed, Group
+    from tuimon.app.feed import Feed
+    from tuimon.model.jobs import Jobs
 
 RATES = (10.0, 5.0, 4.0, 2.0, 1.0, 0.5)
 """Times a second that a person can choose from."""
@@ -56,6 +57,7 @@ class Watched:
         """The accepted boundaries, as the files have them."""
         self._clock = clock
         self._anchor: tuple[int, int] | None = None
+        self._marked = -1
 
     @property
     def model(self) -> Model:
@@ -79,7 +81,10 @@ class Watched:
             # it goes back where the first word of a job on another host has come, which has a clock of its own
             if self.model.now_ns != before or self._anchor is None:
                 self._anchor = (self.model.now_ns, self._clock())
-        self.model.apply(self.marks.news(self.model))
+        boundaries = self.model.versions["boundaries"]
+        if boundaries != self._marked:  # nothing else brings up a file
+            self._marked = boundaries
+            self.model.apply(self.marks.news(self.model))
         self.beat_ns = self.now_ns()
         return sum(len(event.rows) if isinstance(event, ev.Samples) else 1 for event in events)
 
@@ -113,8 +118,10 @@ class Pump:
         watch_terminal: bool = True,
     ) -> None:
         self.watched = [Watched(member, clock) for member in members_of(feed)]
-        self.selected = 0
-        """Which of them the panels show."""
+        self._group = feed if isinstance(feed, Group) else None
+        self._selected = 0
+        if len(self.watched) > 1:
+            self.watched[0].feed.show(True)
         self._surface = surface
         self._clock = clock
         self._watch_terminal = watch_terminal
@@ -123,6 +130,8 @@ class Pump:
         """What it is now: less than chosen on a slow line."""
         self._clean = 0
         self._looked_ns = 0
+        self.beats = 0
+        """How often events were taken in."""
         self.events = 0
         """Events taken in, of all jobs, a batch of samples counted by its samples."""
 
@@ -131,14 +140,34 @@ class Pump:
         """Whether it draws less often than a person chose, because the terminal does not keep up."""
         return self.hertz < self.chosen_hertz
 
+    @property
+    def jobs(self) -> Jobs | None:
+        """What is known of ranks beside each other; None where one process is watched."""
+        return self._group.jobs if self._group is not None else None
+
+    @property
+    def selected(self) -> int:
+        """Which of them the panels show."""
+        return self._selected
+
+    @selected.setter
+    def selected(self, at: int) -> None:
+        if at != self._selected:
+            self.watched[self._selected].feed.show(False)
+            self.watched[at].feed.show(True)
+            self._selected = at
+
     def now_ns(self) -> int:
         """The time on the clock of the job that the panels show."""
         return self.watched[self.selected].now_ns()
 
     def take(self) -> None:
         """Fold in what has come, of every job; no painting."""
+        self.beats += 1
         for one in self.watched:
             self.events += one.take()
+        if self._group is not None:
+            self._group.compare()
 
     def tick(self) -> None:
         """One beat of the timer."""

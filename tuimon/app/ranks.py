@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from tuimon.app.panels.pace import late
 from tuimon.app.scene import Rank, Standing
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.model import Model
+from tuimon.model.lateness import Lateness
+from tuimon.model.standing import late_words, waits_words
+from tuimon.model.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from tuimon.model.jobs import Jobs
 
 SILENT_S = 5.0
 """The hook reports about once a second, but a native call that holds the GIL may keep it for some; later, it is said."""
@@ -30,6 +37,7 @@ _LOOKS = {
     "running": (" ", "text"),
     "no torch": (" ", "note"),
     "compiling": ("*", "compile"),
+    "late": ("", "bad"),
     "slow": ("", "warn"),
     "no step": ("=", "warn"),
     "silent": ("?", "warn"),
@@ -40,7 +48,12 @@ _LOOKS = {
     "ended": ("x", "ended"),
     "detached": ("x", "ended"),
 }
-"""Condition -> (sign, role). The slow ones have the arrow of the glyph set."""
+"""Condition -> (sign, role). The late and the slow ones have the arrow of the glyph set."""
+
+NAMED = 1_000_000
+"""`Standing.look` of a rank that a sentence is about is at least this."""
+_WORRYING = ("refused", "lost", "stopped", "silent", "no step", "slow")
+"""What to look at behind those that are late, the worst first."""
 
 
 def jobs(ranks: Sequence[Rank]) -> list[tuple[int, ...]]:
@@ -48,6 +61,23 @@ def jobs(ranks: Sequence[Rank]) -> list[tuple[int, ...]]:
 
     Ranks of one job have a number each, run the same command and, where the job has a name, have the same one.
     """
+    told = _told(ranks)
+    if _memo.get("told") == told:
+        return cast("list[tuple[int, ...]]", _memo["jobs"])
+    _memo.update(told=told, jobs=_jobs(ranks), names=None)
+    return cast("list[tuple[int, ...]]", _memo["jobs"])
+
+
+_memo: dict[str, object] = {}
+"""What was worked out last: it is asked for many times in one drawing."""
+
+
+def _told(ranks: Sequence[Rank]) -> tuple[object, ...]:
+    """What names and jobs are made from."""
+    return tuple((id(rank.model), rank.model.versions["target"], rank.rank, rank.label, rank.pid, rank.job) for rank in ranks)
+
+
+def _jobs(ranks: Sequence[Rank]) -> list[tuple[int, ...]]:
     found: dict[tuple[str | None, str], list[int]] = {}
     for at, rank in enumerate(ranks):
         if rank.number is not None:
@@ -63,6 +93,13 @@ def are_one_job(ranks: Sequence[Rank]) -> bool:
 
 def names(ranks: Sequence[Rank]) -> list[str]:
     """What to call each, as short as can be: the numbers of the ranks of one job, else pids, with hosts where they need it."""
+    jobs(ranks)
+    if _memo["names"] is None:
+        _memo["names"] = _names(ranks)
+    return cast("list[str]", _memo["names"])
+
+
+def _names(ranks: Sequence[Rank]) -> list[str]:
     if are_one_job(ranks):
         return [str(rank.number) for rank in ranks]
     pids = Counter(rank.pid for rank in ranks)
@@ -82,19 +119,50 @@ class Standings:
         self._medians: list[float | None] = []
         self._behind: list[int | None] = []
         self._slow: set[int] = set()
+        self._late: set[int] = set()
+        self._beside: list[tuple[str, int, str]] = []
+        self.verdicts: tuple[Verdict, ...] = ()
+        """On the ranks beside each other, as of the last look; the most costly first."""
 
-    def look(self, ranks: Sequence[Rank], clock_ns: int, glyphs: GlyphSet) -> tuple[Standing, ...]:
-        """How each of them stands. `clock_ns` is of any clock that goes on."""
+    def look(self, ranks: Sequence[Rank], clock_ns: int, glyphs: GlyphSet, beside: Jobs | None = None) -> tuple[Standing, ...]:
+        """How each of them stands. `clock_ns` is of any clock that goes on; `beside`: what is known of their meetings."""
         runners = tuple(at for at, rank in enumerate(ranks) if _runs(rank.model))
         if runners != self._runners or self._looked_ns is None or clock_ns - self._looked_ns >= EVERY_NS:
             self._looked_ns = clock_ns
             self._compare(ranks, runners)
+            self._meet(ranks, beside)
+        first = {verdict.key: place for place, verdict in reversed(list(enumerate(self.verdicts)))}
         out = []
         for at, rank in enumerate(ranks):
             word = condition(rank, at in self._slow)
+            if at in self._late and word in ("running", "slow"):
+                word = "late"
             sign, role = _LOOKS.get(word, (" ", "text"))
-            out.append(Standing(word, sign or glyphs.down, role, self._medians[at], self._behind[at]))
+            look = 2 * NAMED - first[at] if at in first else 0
+            if not look and word in _WORRYING:
+                look = len(_WORRYING) - _WORRYING.index(word)
+            out.append(Standing(word, sign or glyphs.down, role, self._medians[at], self._behind[at], *self._beside[at], look))
         return tuple(out)
+
+    def _meet(self, ranks: Sequence[Rank], beside: Jobs | None) -> None:
+        """What is known of where they meet: who comes late, and for whom each waits."""
+        found: dict[int, Verdict] = {}
+        called = dict(enumerate(names(ranks)))
+        self._beside = [("", -1, "")] * len(ranks)
+        seen: dict[int, Lateness] = {}
+        for at in range(len(ranks)):
+            lateness = beside.of(at) if beside is not None else None
+            if lateness is None:
+                continue
+            seen[id(lateness)] = lateness
+            of = lateness.of(at)
+            late = late_words(of)
+            self._beside[at] = late, -1 if of.median_ns is None else of.median_ns, waits_words(of, called)
+        verdicts = sorted((one for lateness in seen.values() for one in lateness.verdicts()), key=lambda one: -one.cost_s)
+        for one in verdicts:
+            found.setdefault(one.key, one)
+        self.verdicts = tuple(verdicts)
+        self._late = {at for at, one in found.items() if one.kind != "compile_skew"}
 
     def _compare(self, ranks: Sequence[Rank], runners: tuple[int, ...]) -> None:
         summaries = [rank.model.steps.durations.summary for rank in ranks]

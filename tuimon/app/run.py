@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ from tuimon.roofline.ceilings import Ceiling, CeilingError, load_ceilings
 LOCAL_HZ, SSH_HZ = 4.0, 2.0
 HUNG_UP = 129
 """The status when the terminal went away: 128 and the number of SIGHUP."""
+
+MANY = 16
+"""Above so many processes the monitor's own memory is collected less often."""
 
 SLOWEST_INTERVAL_S, FASTEST_INTERVAL_S = 10.0, 0.1
 
@@ -63,6 +67,8 @@ def run(
         problems=tuple(problems),
     )
     app = MonitorApp(feed, settings)
+    if len(app.pump.watched) > MANY:
+        collect_seldom()
     try:
         app.run(mouse=mouse if mouse is not None else not ssh)
     except OSError:
@@ -72,6 +78,11 @@ def run(
     finally:
         app.let_go()
     return app.return_code or 0
+
+
+def collect_seldom() -> None:
+    """Have Python look for cycles a hundredth as often: it goes through all that is kept of hundreds of jobs each time."""
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _ceilings(problems: list[str]) -> tuple[Ceiling, ...]:

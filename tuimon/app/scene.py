@@ -10,10 +10,11 @@ from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import Widths
 from tuimon.draw.text import Line
 from tuimon.model import Model
+from tuimon.model.verdicts import Verdict
 from tuimon.roofline.ceilings import Ceiling
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: hundreds are made several times a second, and that takes three times as long
 class Rank:
     """One of the processes that are watched."""
 
@@ -51,6 +52,14 @@ class Standing:
     median_s: float | None = None
     behind: int | None = None
     """Steps behind the one that is furthest, counted since all were attached."""
+    late: str = ""
+    """How late it comes to where ranks meet, in words."""
+    late_ns: int = -1
+    """The same in ns, as a median; -1 where it is not known."""
+    waits: str = ""
+    """For whom it has waited most, and how long in all."""
+    look: int = 0
+    """Higher: look at it before others. 0: nothing is the matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,8 @@ class Scene:
     """One for each of `ranks`."""
     rank: int = 0
     """Which of `ranks` the rest of the scene is about."""
+    verdicts: tuple[Verdict, ...] = ()
+    """What a person should know of the ranks beside each other, the most costly first."""
 
 
 @dataclass(slots=True)
@@ -99,6 +110,13 @@ class PanelView:
     widths: Widths = field(default_factory=Widths)
     page: int = 1
     """Rows that were shown last: how far a page goes."""
+    above: int = 0
+    """Lines between the title of a table and the heads of its columns, as drawn last."""
+    per: int = 1
+    """Steps that a cell of the timeline stands for."""
+    held: tuple[int, int, int, dict[int, int]] = field(default_factory=lambda: (0, 1, 0, {}))
+    """What cells of several steps showed before their steps fell out of the ring: model, steps of a cell, steps so far, the ns
+    of each cell's longest step."""
     version: int = 0
     """Grows with each change by a person: what tells that a panel must be drawn anew although its data is the same."""
 

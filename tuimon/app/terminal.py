@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import signal
 import sys
@@ -14,6 +15,12 @@ from tuimon.draw.glyphs import ASCII, GlyphSet, glyphs_for
 
 if TYPE_CHECKING:
     from textual.app import App
+
+NO_CLIPBOARD = ("linux", "vt100", "vt102", "vt220")
+"""Values of TERM of which it is known that there is no clipboard behind them."""
+
+SCREEN_TAKES = 512
+"""GNU screen passes no longer string on than 768 bytes at once."""
 
 LEAVING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -67,6 +74,36 @@ def choose_glyphs(ascii_wanted: bool, environ: Mapping[str, str] = os.environ, s
 def terminal_gone(descriptor: int = 0) -> bool:
     """Whether the terminal has hung up. With SIGHUP ignored (nohup, sudo) nothing else tells, and Textual would spin."""
     return not os.isatty(descriptor)
+
+
+def clipboard_sequence(text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """What makes a terminal take a text into its clipboard (OSC 52), for it and for what runs in between.
+
+    It reaches the terminal at this end of an ssh line. Within tmux it is sent in its own form as well, which goes through where
+    `allow-passthrough` is on, as the plain one does where `set-clipboard` is; twice the same does no harm. GNU screen has only
+    its own form.
+    """
+    plain = f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07"
+    if environ.get("TMUX") or environ.get("TERM", "").startswith("tmux"):
+        inner = plain.replace("\x1b", "\x1b\x1b")
+        return f"{plain}\x1bPtmux;{inner}\x1b\\"
+    if environ.get("STY"):
+        parts = [plain[at : at + SCREEN_TAKES] for at in range(0, len(plain), SCREEN_TAKES)]
+        return "".join(f"\x1bP{part}\x1b\\" for part in parts)
+    return plain
+
+
+def copy(app: App[Any], text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Offer a text to the terminal's clipboard. Gives what to say of that: no terminal answers whether it took it."""
+    if environ.get("TERM", "") in NO_CLIPBOARD:
+        return "this terminal has no clipboard"
+    driver = getattr(app, "_driver", None)
+    if driver is None:
+        return "there is no terminal to copy to"
+    driver.write(clipboard_sequence(text, environ))
+    if environ.get("TMUX") or environ.get("TERM", "").startswith("tmux"):
+        return "copied, if tmux lets it (set -g set-clipboard on)"
+    return "copied, if the terminal takes it (OSC 52)"
 
 
 def backlog(app: App[Any]) -> int:

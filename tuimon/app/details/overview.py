@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, populations, prose
+from tuimon.app.details.step import how
 from tuimon.app.panels.pace import step_rate
 from tuimon.app.panels.roofline import ceiling_text
 from tuimon.app.panels.surroundings import why_no_gpu
+from tuimon.app.panels.timeline import letter
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name
 from tuimon.draw.text import Line, pad
 from tuimon.events import GpuSampled
+from tuimon.model.naming import sentence
 from tuimon.model.parts import LogLine
 from tuimon.roofline.points import RULE
 
 SHOWN_COMPILATIONS = 40
 SHOWN_STEPS = 12
+SHOWN_SLOW = 5
 
 
 def now(scene: Scene, width: int) -> list[Line]:
@@ -23,11 +27,12 @@ def now(scene: Scene, width: int) -> list[Line]:
     model = scene.model
     target, steps, coverage = model.target, model.steps, model.coverage
     out = heading("steps")
-    out += fact("from", steps.source or "none seen yet", width)
+    out += fact("told", how(model), width, "text")
     out += fact("since the attach", fmt.count(steps.n), width)
     out += fact("before the attach", fmt.count(steps.before_attach), width)
     out += fact("rate", fmt.rate(step_rate(model)), width)
     out += populations(scene, [("all steps", "those with a compilation too", steps.durations)], width)
+    out += _slow(scene, width)
     longest = sorted(steps.recent, key=lambda step: -step[1])[:SHOWN_STEPS]
     if longest:
         out += heading(f"the longest of the last {len(steps.recent)}")
@@ -52,6 +57,18 @@ def now(scene: Scene, width: int) -> list[Line]:
     for what, why in sorted(coverage.not_available.items()):
         out += fact(what, f"not available: {why}", width, "note")
     return out + _compilations(scene, width)
+
+
+def _slow(scene: Scene, width: int) -> list[Line]:
+    """The rule, and the latest slow steps in a sentence each."""
+    steps = scene.model.steps
+    fallen = f", the last {len(steps.slow)} kept" if steps.slow_n > len(steps.slow) else ""
+    out = heading(f"slow steps ({fmt.count(steps.slow_n)}{fallen}; n and N select them, enter shows one)")
+    for one in list(reversed(steps.slow))[:SHOWN_SLOW]:
+        mark, role = letter(one)
+        parts = prose(sentence(one), width, "text", indent=4)
+        out += [[(f"  {mark} ", role), *parts[0][1:]], *parts[1:]]
+    return out + prose(scene.model.slowness.rule, width, "note")
 
 
 def _compilations(scene: Scene, width: int) -> list[Line]:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from tuimon.app.actions import ACTIONS
 from tuimon.app.details.page import heading, prose
+from tuimon.app.details.step import NAMING
 from tuimon.app.panels import PANELS
+from tuimon.app.panels.timeline import CAUSES
 from tuimon.app.scene import Panel
 from tuimon.draw.text import Line, pad
+from tuimon.model.slow import rule
 from tuimon.model.statistics import RULE
+
+INFERRED = (
+    "Steps are told by marks (--step MODULE:FUNCTION, tuimon.step() in the loop), else by the optimizer's step(), else "
+    "inferred from the order in which regions and backwards repeat; inferred ones are called so wherever they stand."
+)
 
 WORDS = (
     ("frame", "a Python code object that Dynamo compiled, shown as: function file:line"),
@@ -22,8 +30,8 @@ WORDS = (
 )
 
 
-def lines(panel: Panel | None, width: int, several: bool = True) -> list[Line]:
-    """The page, for the panel that has the keys; `several`: more than one process is watched."""
+def lines(panel: Panel | None, width: int, several: bool = True, slow: str = "") -> list[Line]:
+    """The page, for the panel that has the keys; `several`: of more than one process; `slow`: what makes a step slow."""
     out: list[Line] = []
     if panel is not None:
         out += [[(f"{panel.number} {panel.title}", "title-focus")], *prose(panel.help, width)]
@@ -40,11 +48,17 @@ def lines(panel: Panel | None, width: int, several: bool = True) -> list[Line]:
     out += heading("panels")
     for other in PANELS:
         out += entry(str(other.number), other.title, width)
+    out += heading("marks of slow steps, by their cause")
+    for cause, (mark, _) in CAUSES.items():
+        out += entry(mark, cause, width)
     out += heading("words")
     for word, meaning in WORDS:
         out += entry(word, meaning, width)
     out += heading("how numbers are made")
     out += prose(f"{RULE}. Times are of the host: what the job's own thread waited for, not what a device did.", width)
+    out += prose(slow or rule(), width)
+    out += prose(NAMING, width)
+    out += prose(INFERRED, width)
     return out
 
 

@@ -30,11 +30,11 @@ def draw(
         return [[(" ", "text"), (cut(clean(message), max(1, width - 2), glyphs.ellipsis), "warn")]]
     parts: list[tuple[int, Line]] = []
     # what belongs to this kind of screen comes before what works everywhere
-    for action in sorted(actions(scope, several), key=lambda action: action.scope == "both" and scope == "page"):
+    for action in sorted(actions(scope, several), key=lambda action: action.scope == "both" and scope != "main"):
         if action.footer is not None:
             parts.append((action.footer, [(action.shown, "key"), (" " + labels.get(action.id, action.label), "key-label")]))
     if scope == "main":
         parts.insert(2, (4, [("1-7", "key"), (" full", "key-label")]))
         for number, title in hidden:
-            parts.append((2, [(str(number), "key"), (f" {title}", "key-label")]))
+            parts.append((1, [(str(number), "key"), (f" {title}", "key-label")]))
     return [[(" ", "text"), *fill(parts, width - 2)]]

@@ -13,7 +13,10 @@ from tuimon.draw.text import Line, clean, cut, without_escapes
 from tuimon.model.parts import LogLine
 
 KIND_CELLS = 9
-_ROLES = {"break": "break", "recompile": "recompile", "limit": "bad", "compile": "compile", "target": "strong", "job": "dim"}
+_ROLES = {
+    "break": "break", "recompile": "recompile", "limit": "bad", "compile": "compile", "target": "strong", "job": "dim",
+    "slow": "warn",
+}  # fmt: skip
 
 
 def lines_of(scene: Scene, view: PanelView) -> list[tuple[int, LogLine]]:

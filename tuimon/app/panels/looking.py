@@ -5,7 +5,7 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from tuimon.app.scene import Scene
-from tuimon.draw.text import Line, clean
+from tuimon.draw.text import Line, clean, cut_line, line_cells
 from tuimon.model import Model
 from tuimon.model.findings import Finding, findings
 
@@ -23,10 +23,11 @@ def latest_findings(scene: Scene) -> list[Finding]:
     return known[1]
 
 
-def look_line(scene: Scene) -> Line:
-    """The finding that comes first, and how many others there are; empty for a healthy job."""
+def look_line(scene: Scene, room: int) -> Line:
+    """The finding that comes first in at most `room` cells, and how many others there are; empty for a healthy job."""
     found = latest_findings(scene)
     if not found:
         return []
-    more = f", {len(found) - 1} more" if len(found) > 1 else ""
-    return [(f"look at (w{more}): ", "label"), (clean(found[0].title), "warn")]
+    more: Line = [("  w", "key"), (f" {len(found) - 1} more" if len(found) > 1 else " why", "note")]
+    words: Line = [("! ", "warn"), (clean(found[0].title), "warn")]
+    return [*cut_line(words, max(1, room - line_cells(more)), scene.glyphs.ellipsis), *more]

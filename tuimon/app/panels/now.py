@@ -1,4 +1,4 @@
-"""What the job does now, and its steps as a chart."""
+"""What the job does now, and its steps as a chart over a timeline."""
 
 from __future__ import annotations
 
@@ -12,17 +12,40 @@ from tuimon.app.panels.pace import (
     rate_then_or_now,
     stopped_words,
 )
+from tuimon.app.panels.timeline import (
+    Timeline,
+    bars_row,
+    known_step,
+    legend,
+    letter,
+    marks_row,
+    name_of_a_cell,
+    selected,
+    slow_step,
+    timeline,
+)
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
-from tuimon.draw.spark import aligned, chart, marks, nice_top, per_column
-from tuimon.draw.text import Line, cut, cut_line, fill, wrap
+from tuimon.draw.spark import chart, nice_top, per_column
+from tuimon.draw.text import Line, clean, cut, cut_line, fill, line_cells, wrap
+from tuimon.model import naming
 from tuimon.model.statistics import WINDOW, quantile
+from tuimon.model.step_parts import SlowStep
 
 AXIS = 9
 """Cells for the scale at the left of the chart."""
 
-FULL_HEIGHT = 5
-"""From so many lines on the panel has a line of its own for the step statistics."""
+FULL_HEIGHT = 6
+"""From so many lines on the panel has lines of their own for what happens now and for the step statistics."""
+
+SCALE_BY, SCALE_ROOM = 0.9, 1.1
+"""The chart ends above this share of the usual steps: a slow one, judged a moment later, must not move its scale."""
+
+MANY_CALLS = 8
+"""After so many calls without a step it is said how steps can be marked."""
+
+FROM = {"optimizer": "from the optimizer", "marked": "as marked", "inferred": "inferred from the order of calls"}
+"""Where steps come from."""
 
 
 def statistics_line(scene: Scene, width: int) -> Line:
@@ -37,7 +60,7 @@ def statistics_line(scene: Scene, width: int) -> Line:
             (0, rate_then_or_now(scene)),
             (1, [(f"median {fmt.duration(summary.median)}", "text")]),
             (2, [(fmt.spread(summary.p10, summary.p90), "text")]),
-            (4, [(f"from the {steps.source}", "text")]),
+            (4, [(FROM.get(steps.source, steps.source), "text")]),
             (6, [(f"all steps, last {WINDOW}", "note")]),
             (5, [(f"compiled {_compiled(scene)}", "text")]),
         ],
@@ -52,37 +75,24 @@ def _compiled(scene: Scene) -> str:
     return f"{times}, {fmt.duration(sum(known))}" if known else times
 
 
-def step_chart(scene: Scene, width: int, height: int) -> PanelLines:
-    """The latest steps as bars, with a row of marks below the ones that had a compilation in them."""
-    recent = list(scene.model.steps.recent)
+def step_chart(scene: Scene, view: PanelView, width: int, height: int) -> tuple[PanelLines, Timeline]:
+    """The steps in `height` lines: bars, and the timeline below them; one line is the timeline alone, with bars in it."""
     glyphs = scene.glyphs
-    if len(recent) > 1 and recent[-1][1] < 1_000_000_000 and (recent[-1][0] + 1) % per_column(glyphs):
-        # a column that is half full would be sent twice; with short steps nobody misses the last one for so long
-        recent.pop()
-    if height <= 0 or not recent:
-        return []
     wide = max(1, width - AXIS - 2)
-    shown = recent[-per_column(glyphs) * wide :]
-    last = shown[-1][0]
-    plain = sorted(took for _, took, compiled in shown if not compiled) or sorted(took for _, took, _ in shown)
-    top = nice_top((quantile(plain, 0.98) or 0.0) * 1.1 / 1e9)
-    took_s: list[float | None] = [took / 1e9 for _, took, _ in shown]
-    compiled = [compiled for _, _, compiled in shown]
-    beyond = [took / 1e9 > top * 1.05 and not compiled for _, took, compiled in shown]
-    with_marks = height >= 2
-    rows = chart(aligned(took_s, last, glyphs), wide, height - 1 if with_marks else height, top, glyphs)
+    of = timeline(scene, view, wide)
+    top = nice_top((quantile(sorted(of.usual_ns), SCALE_BY) or 0.0) * SCALE_ROOM / 1e9)
+    name = name_of_a_cell(of, selected(scene.model, view))
+    role = "cursor" if of.cursor is not None else "axis"
+    if height <= 1:
+        return [[(f"{name:>{AXIS}}", role), (" ", "axis"), *bars_row(of, top, glyphs)]][:height], of
+    share = per_column(glyphs)
+    values = [took for took in of.took_s for _ in range(share)]
     lines: PanelLines = []
-    for at, row in enumerate(rows):
-        label = fmt.duration(top) if at == 0 else ("0" if at == len(rows) - 1 else "")
+    for at, row in enumerate(chart(values, wide, height - 1, top, glyphs)):
+        label = fmt.duration(top) if at == 0 else ("0" if at == height - 2 else "")
         lines.append([(f"{label:>{AXIS}} ", "axis"), (row, "spark")])
-    if with_marks:
-        gap = [False] * (len(aligned(took_s, last, glyphs)) - len(took_s))
-        compile_marks = marks([*compiled, *gap], wide, glyphs.up, glyphs)
-        beyond_marks = marks([*beyond, *gap], wide, "+", glyphs)
-        both = "".join(mine if mine != " " else theirs for mine, theirs in zip(compile_marks, beyond_marks, strict=True))
-        label = "compiled" if any(compiled) else ("beyond" if any(beyond) else "")
-        lines.append([(f"{label:>{AXIS}} ", "axis"), (both, "compile")])
-    return lines
+    lines.append([(f"{name:>{AXIS}}", role), (" ", "axis"), *marks_row(of, glyphs)])
+    return lines, of
 
 
 def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
@@ -90,28 +100,106 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
         return []
     if scene.model.target.attached_ns is None:
         return _before_attach(scene, width, height, focused)
-    statistics = statistics_line(scene, width - 1)
-    if height < FULL_HEIGHT:
-        lines = [title_line(1, "now", now_line(scene, title_room("now", width)), width, focused, scene.glyphs)]
-        lines += second_line(scene, width)
-    else:
-        lines = [title_line(1, "now", "", width, focused, scene.glyphs), [(" ", "text"), *now_line(scene, width - 1)]]
-        lines += second_line(scene, width)
-        if statistics:
-            lines.append([(" ", "text"), *statistics])
-    room = height - len(lines)
-    if scene.model.steps.recent:
-        lines += step_chart(scene, width, room)
+    full = height >= FULL_HEIGHT
+    lines: PanelLines = []
+    if full:
+        lines.append([(" ", "text"), *now_line(scene, width - 1)])
+    if height > 2 or not scene.model.steps.accounts:
+        lines += second_line(scene, view, width)
+    statistics = statistics_line(scene, width - 1) if full or height == FULL_HEIGHT - 1 else []
+    if statistics:
+        lines.append([(" ", "text"), *statistics])
+    room = height - 1 - len(lines)
+    of = None
+    if scene.model.steps.accounts:
+        rows, of = step_chart(scene, view, width, room)
+        lines += rows
     elif room > 0:
         lines += sentence(_no_steps(scene), width, room)
-    return lines[:height]
+    return [_title(scene, view, of, width, focused, full), *lines][:height]
 
 
-def second_line(scene: Scene, width: int) -> PanelLines:
-    """What matters beside what happens now: how a compilation compares with earlier ones, else what to look at first."""
+def _title(scene: Scene, view: PanelView, of: Timeline | None, width: int, focused: bool, full: bool) -> Line:
+    """The name, what happens now where that has no line of its own, and at the right what the marks in view mean."""
+    glyphs = scene.glyphs
+    room = title_room("now", width)
+    note: Line | str = "" if full else now_line(scene, room)
+    right: Line = []
+    if of is not None:
+        taken = 0 if isinstance(note, str) else line_cells(note) + 3
+        # a letter that is not explained says nothing; a compilation that runs says more than they do
+        least = 0 if scene.model.running else room * 2 // 5
+        right = _meanings(scene, view, of, max(least, room - taken - 6))
+    if not right:
+        return title_line(1, "now", note, width, focused, glyphs)
+    tail: Line = [(" ", "rule"), *right, (" ", "rule"), (glyphs.horizontal, "rule")]
+    if not full:
+        note = now_line(scene, max(1, room - line_cells(tail) - 3))
+    return [*title_line(1, "now", note, width - line_cells(tail), focused, glyphs), *tail]
+
+
+def _meanings(scene: Scene, view: PanelView, of: Timeline, room: int) -> Line:
+    parts: list[Line] = []
+    if of.cursor is not None and room >= 12:
+        parts.append([("esc follows", "note")])
+    elif scene.model.steps.source == "inferred" and room >= 14:
+        parts.append([("inferred steps", "note")])
+    used = sum(line_cells(part) + 2 for part in parts)
+    meanings = legend(of, scene.glyphs, room - used)
+    if meanings:
+        parts.append(meanings)
+    out: Line = []
+    for part in parts:
+        out += [*([("  ", "text")] if out else []), *part]
+    return out
+
+
+def second_line(scene: Scene, view: PanelView, width: int) -> PanelLines:
+    """What matters beside what happens now. It always has something to say where there are steps, so that nothing jumps."""
+    room = max(1, width - 2)
     running = latest_compile(scene.model) if scene.model.target.ended is None else None
-    line = look_line(scene) if running is None else comparison_line(scene, running)
-    return [[(" ", "text"), *cut_line(line, max(1, width - 2), scene.glyphs.ellipsis)]] if line else []
+    chosen = selected(scene.model, view)
+    if chosen is not None:
+        line = _selected_line(scene, chosen.index, room)
+    elif running is not None:
+        line = comparison_line(scene, running)
+    else:
+        line = look_line(scene, room) or _slow_line(scene)
+    return [[(" ", "text"), *cut_line(line, room, scene.glyphs.ellipsis)]] if line else []
+
+
+def _selected_line(scene: Scene, index: int, room: int) -> Line:
+    """The selected step: its cause where it was slow, and how to see all of it."""
+    slow = slow_step(scene.model, index)
+    hint: Line = [("  enter", "key"), (" its account", "note")]
+    if slow is not None:
+        return [*cut_line(_in_short(slow), max(1, room - line_cells(hint)), scene.glyphs.ellipsis), *hint]
+    account = known_step(scene.model, index)
+    took = f" took {fmt.duration(account.took_ns / 1e9)}" if account is not None else ""
+    compiled = ", with a compilation in it" if account is not None and account.compiled else ""
+    return [(f"step {index}{took}{compiled}: not among the slow ones", "text"), *hint]
+
+
+def _in_short(slow: SlowStep) -> Line:
+    """What made a step slow, as soon as can be said: the page and the log have the whole sentence."""
+    mark, role = letter(slow)
+    times = f", {naming.times(slow.ratio)} the usual" if slow.ratio is not None else ""
+    causes = " and ".join(
+        one.cause if one.cause == naming.UNEXPLAINED else f"{one.cause} {one.share:.0%}" for one in slow.causes
+    )
+    detail = f": {clean(slow.causes[0].detail)}" if slow.causes and slow.causes[0].detail else ""
+    took = fmt.duration(slow.account.took_ns / 1e9)
+    return [(f"{mark} ", role), (f"step {slow.account.index}: {took}{times}: {causes}{detail}", "text")]
+
+
+def _slow_line(scene: Scene) -> Line:
+    """The latest slow step, or that there was none."""
+    steps = scene.model.steps
+    if steps.source is None or not steps.accounts:
+        return []
+    if steps.slow:
+        return _in_short(steps.slow[-1])
+    return [(f"none of {plural(steps.n, 'step')} was slow (enter: the rule)", "note")]
 
 
 def _before_attach(scene: Scene, width: int, height: int, focused: bool) -> PanelLines:
@@ -135,11 +223,14 @@ def _no_steps(scene: Scene) -> str:
     if model.steps.source is not None and model.target.ended is None:
         return "a step's time is known when the next one ends"
     if _runs_without_steps(scene):
-        calls = plural(sum(region.calls for region in model.regions.values()), "call")
+        count = sum(region.calls for region in model.regions.values())
         so_far = " so far" if model.target.ended is None else ""
-        return f"no step told apart so far; {calls} of regions{so_far}"
+        why = clean(model.steps.why_not)
+        if not why and count >= MANY_CALLS:
+            why = "if that stays so, mark them: --step MODULE:FUNCTION, or tuimon.step() in the loop"
+        return f"no step told apart so far; {plural(count, 'call')} of regions{so_far}{f'; {why}' if why else ''}"
     if model.target.ended is not None:
-        return "no step was timed" + watched(scene)
+        return f"no step was timed{watched(scene)}" + (f": {clean(model.steps.why_not)}" if model.steps.why_not else "")
     return "steps appear here as the job makes them"
 
 
@@ -164,8 +255,11 @@ PANEL = Panel(
     stamp=lambda scene: stopped_words(scene.silence, scene.model.target.pid),
     help=(
         "What the job does at this moment: the step that runs, or the frame that compiles, in which phase and for how long. "
-        "The chart has one bar a step, from zero; the scale leaves out steps with a compilation in them, which are marked "
-        "below (a + marks any other step that is taller than the chart). The rate is over the last five seconds of steps. "
-        "Above the chart: what to look at first (w shows all), or how a compilation compares with this process's earlier ones."
+        "Below it one cell a step, the newest at the right: a letter is a slow step and names its cause, up to a second after "
+        "its end; an arrow is a step with a compilation that was not slow. The bars above go from zero; their scale leaves out "
+        "slow steps and those with a compilation. Where steps are short a cell stands for several, 5/cell for instance: it "
+        "shows the worst of them. n and N select slow steps, j and k any step; the line then stands still, one cell a step, "
+        "until esc; enter shows the step's account beside the usual one, or, without a selected step, what is known of all. "
+        "Above the chart: what to look at first (w shows all), the selected step, or how a compilation compares with others."
     ),
 )

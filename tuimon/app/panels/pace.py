@@ -55,8 +55,10 @@ def late(model: Model, until: int) -> Overdue | None:
     if model.steps.last_end_ns is None or model.target.ended is not None:
         return None
     waited = (until - model.steps.last_end_ns) / 1e9
+    if waited < 2.0:  # before the median is asked for, which has to be worked out
+        return None
     median = model.steps.durations.summary.median
-    if waited < 2.0 or (median is not None and waited < OVERDUE * median):
+    if median is not None and waited < OVERDUE * median:
         return None
     return Overdue(waited, waited / median if median else None, bool(model.running))
 

@@ -11,7 +11,7 @@ from tuimon.app.panels import tabular
 from tuimon.app.panels.frame import PanelLines
 from tuimon.app.panels.pace import attaching_words, compile_line, latest_compile, step_rate, stopped_words
 from tuimon.app.panels.tabular import Sort, Table
-from tuimon.app.ranks import are_one_job, names
+from tuimon.app.ranks import NAMED, are_one_job, names
 from tuimon.app.scene import Panel, PanelView, Rank, Scene, Standing
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name
@@ -25,7 +25,11 @@ MOST_ABOUT = 4
 ABOUT_FROM = 10
 """From so many lines on there is room for them."""
 
-_GOING = ("running", "slow", "compiling")
+MOST_SENTENCE = 3
+"""Lines above the rows for the sentence on who is late, at most one in five of all."""
+SENTENCE_FROM = 12
+
+_GOING = ("running", "late", "slow", "compiling")
 """Only of these a rate holds now."""
 
 LONGEST_NAME = 16
@@ -43,6 +47,7 @@ _COUNTED = (
     "stopped",
     "silent",
     "no step",
+    "late",
     "slow",
     "compiling",
     "attaching",
@@ -88,6 +93,10 @@ def _counts(scene: Scene, width: int) -> Line:
     found = Counter(standing.condition for standing in scene.standings)
     looks = {standing.condition: standing for standing in scene.standings}
     parts = [(f"{found[word]} {word} {looks[word].sign}", looks[word].role) for word in _COUNTED if found[word]]
+    late = [name for at, name in enumerate(names(scene.ranks)) if scene.standings[at].condition == "late"]
+    if len(late) == 1:  # by name, where there is room: it is what a person looks for
+        words = f"rank {clean(late[0])} is late"
+        parts = [(words, role) if text.startswith("1 late") else (text, role) for text, role in parts]
     if not parts:
         parts = [(f"all {len(scene.ranks)} run", "dim")]  # nothing but "running" is left
     return fill([(at, [part]) for at, part in enumerate(parts)], width) if cells(parts[0][0]) <= width else []
@@ -170,6 +179,8 @@ def _cells(scene: Scene, row: Row) -> Cells:
         "state": (f"{standing.condition} {standing.sign}".rstrip(), standing.role),
         "step": number(model.steps.n),
         "median": (fmt.duration(standing.median_s), "number"),
+        "late": (standing.late or fmt.UNKNOWN, standing.role if standing.look >= NAMED else "number"),
+        "waits": (standing.waits, "text"),
         "rate": (fmt.rate(step_rate(model)) if standing.condition in _GOING else fmt.UNKNOWN, "number"),
         "behind": (fmt.count(standing.behind), "warn" if standing.behind else "number"),
         "regions": number(len(model.regions)),
@@ -189,8 +200,10 @@ TABLE: Table[Row] = Table(
     key=lambda row: str(row.at),
     text=_text,
     sorts=(
-        Sort("rank", "rank", lambda scene, row: row.at, descending=False),
+        Sort("what to look at", "state", lambda scene, row: row.standing.look),
         Sort("steps behind", "behind", lambda scene, row: -1 if row.standing.behind is None else row.standing.behind),
+        Sort("lateness", "late", lambda scene, row: row.standing.late_ns),
+        Sort("rank", "rank", lambda scene, row: row.at, descending=False),
         Sort("step median", "median", lambda scene, row: row.standing.median_s or 0.0),
         Sort("state", "state", lambda scene, row: _order(row.standing.condition), descending=False),
         Sort("recompiles", "recompiles", lambda scene, row: len(row.rank.model.recompiles)),
@@ -198,10 +211,12 @@ TABLE: Table[Row] = Table(
     columns=(
         Column("rank", "rank", 5, right=True),
         Column("state", "state", 11),
+        Column("late", "late", 7, right=True, rank=1),
+        Column("waits", "waits for", 12, rank=2),
         Column("step", "step", 6, right=True),
         Column("median", "median", 7, right=True),
         Column("rate", "rate", 6, right=True, rank=5),
-        Column("behind", "behind", 7, right=True),
+        Column("behind", "behind", 7, right=True, rank=1),
         Column("regions", "regions", 7, right=True, rank=9),
         Column("breaks", "breaks", 6, right=True, rank=8),
         Column("recompiles", "recomp", 6, right=True, rank=6),
@@ -215,6 +230,7 @@ TABLE: Table[Row] = Table(
         f"median of {WINDOW} steps; behind: since all are attached" if are_one_job(scene.ranks) else f"median of {WINDOW} steps"
     ),
     empty=lambda scene: "one process is watched",
+    hidden=lambda scene: frozenset() if any(one.late_ns >= 0 for one in scene.standings) else frozenset({"late", "waits"}),
 )
 """The ranks of one job."""
 
@@ -236,11 +252,32 @@ def _order(condition: str) -> int:
 
 def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
     if view.cursor is None and scene.ranks:
-        view.cursor = str(scene.rank)
+        view.cursor = begin_at(scene)
     about = _about(scene, view, width) if height >= ABOUT_FROM else []
-    lines = tabular.draw(_table(scene), scene, view, width, height - len(about), focused)
+    told = _told(scene, width, min(MOST_SENTENCE, height // 5)) if height >= SENTENCE_FROM else []
+    view.above = len(told)
+    lines = tabular.draw(_table(scene), scene, view, width, height - len(about) - len(told), focused)
+    lines[1:1] = told
     lines += [[(" ", "text")] for _ in range(height - len(about) - len(lines))]
     return lines + about
+
+
+def begin_at(scene: Scene) -> str:
+    """The row to begin at: the rank that has to be looked at, else the one that the panels show."""
+    found = max(range(len(scene.ranks)), key=lambda at: (scene.standings[at].look, at == scene.rank), default=scene.rank)
+    return str(found if scene.standings[found].look >= NAMED else scene.rank)
+
+
+def _told(scene: Scene, width: int, most: int) -> PanelLines:
+    """The sentence on who is late, the most costly one; and how many more there are."""
+    if not scene.verdicts:
+        return []
+    more = f" (and {len(scene.verdicts) - 1} more)" if len(scene.verdicts) > 1 else ""
+    pieces = wrap(clean(scene.verdicts[0].sentence) + more, max(10, width - 2))
+    if len(pieces) > most:
+        rest = cut(" ".join(pieces[most - 1 :]), width - 2, scene.glyphs.ellipsis)
+        pieces = [*pieces[: most - 1], rest]
+    return [[(" ", "text"), (piece, "bad")] for piece in pieces]
 
 
 def _about(scene: Scene, view: PanelView, width: int) -> PanelLines:
@@ -272,9 +309,11 @@ PANEL = Panel(
     sorts=tuple(sort.name for sort in TABLE.sorts),
     filterable=True,
     rows=lambda scene: len(scene.ranks),
-    stamp=lambda scene: (scene.rank, tuple(rank.now_ns for rank in scene.ranks), scene.standings),
+    stamp=lambda scene: (scene.rank, tuple(rank.now_ns for rank in scene.ranks), scene.standings, scene.verdicts),
     help=(
         "All the processes that are watched, one a row. enter makes a row the one that the other panels show, as ] and [ do. "
+        "late: how much later than the first it comes to where ranks meet, the median; 3/4 behind it: the others waited for it "
+        "in 3 of 4 slow steps. waits for: whom it has waited for most, and how long in all. "
         "slow: its median step takes more than 1.25 times that of the middle one. behind: steps fewer than the one that is "
         "furthest, counted from the moment at which all were attached. heard: when its hook was last heard of. "
         "Signs: ~ attaching, * compiling, = no step for long, ? stopped or silent, ! refused, x over."

@@ -14,15 +14,17 @@ from textual.widgets import Input
 
 from tuimon.app.actions import PANEL_KEYS, actions
 from tuimon.app.moves import clear_filter, move_cursor, move_to_end, select_row, select_shown
-from tuimon.app.panels import PANELS, ranks, target, tiny
+from tuimon.app.panels import PANELS, ranks, target, timeline, tiny
 from tuimon.app.panels import keys as keys_line
 from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.target import Status
 from tuimon.app.plan import Box, Plan, plan
 from tuimon.app.ranks import are_one_job
 from tuimon.app.scene import Scene
+from tuimon.app.screens import steps
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.app.widgets.panel_widget import PanelWidget
+from tuimon.model.step_parts import StepAccount
 
 if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp
@@ -65,7 +67,7 @@ class MainScreen(Screen[None]):
         self.focus_id = "boundaries"
         self.zoomed: str | None = None
         self._before_ranks: tuple[str, str | None] = (self.focus_id, None)
-        self._plan = Plan(None, None)
+        self.plan = Plan(None, None)
         self._tables_ns = 0
 
     @property
@@ -79,7 +81,7 @@ class MainScreen(Screen[None]):
         return self.panels[self.focus_id]
 
     def compose(self) -> ComposeResult:
-        """Everything that may be on the screen; `_lay_out` says what is and where."""
+        """Everything that may be on the screen; `lay_out` says what is and where."""
         with Container(id="board"):
             yield self.target_lines
             yield from self.panels.values()
@@ -91,22 +93,22 @@ class MainScreen(Screen[None]):
     def on_mount(self) -> None:
         """Nothing is shown before it has a place."""
         self.filter_line.display = self.filter_label.display = False
-        self._lay_out(self.app.size.width, self.app.size.height)
+        self.lay_out(self.app.size.width, self.app.size.height)
 
     def on_resize(self, event: events.Resize) -> None:
         """Another size: other boxes."""
-        self._lay_out(event.size.width, event.size.height)
+        self.lay_out(event.size.width, event.size.height)
 
-    def _lay_out(self, width: int, height: int) -> None:
-        self._plan = plan(width, height, self.zoomed, self.monitor.several)
-        self._put(self.target_lines, self._plan.target)
-        self._put(self.keys_line, self._plan.keys)
-        self._put_filter(self._plan.keys if self.filter_line.display else None)
-        self._put(self.tiny_lines, self._plan.tiny)
+    def lay_out(self, width: int, height: int) -> None:
+        self.plan = plan(width, height, self.zoomed, self.monitor.several)
+        self._put(self.target_lines, self.plan.target)
+        self._put(self.keys_line, self.plan.keys)
+        self._put_filter(self.plan.keys if self.filter_line.display else None)
+        self._put(self.tiny_lines, self.plan.tiny)
         for name, widget in self.panels.items():
-            self._put(widget, self._plan.panels.get(name))
-        if self._plan.panels and self.focus_id not in self._plan.panels:
-            self.focus_id = self.zoomed or next(iter(self._plan.panels))
+            self._put(widget, self.plan.panels.get(name))
+        if self.plan.panels and self.focus_id not in self.plan.panels:
+            self.focus_id = self.zoomed or next(iter(self.plan.panels))
         # boxes take effect with the next layout; draw when the widgets know their sizes
         self.call_after_refresh(self.monitor.paint)
 
@@ -135,19 +137,19 @@ class MainScreen(Screen[None]):
         if due and clock_ns is not None:
             self._tables_ns = clock_ns
         shown = panels or scene
-        if self._plan.target:
+        if self.plan.target:
             width, height = self.target_lines.size
             lines = target.draw(scene, status, width, height, shown)
             changed += self.target_lines.show(fitted(lines, width, height, scene.glyphs))
-        if self._plan.tiny:
+        if self.plan.tiny:
             width, height = self.tiny_lines.size
             lines = tiny.draw(shown, width, height, status, scene)
             changed += self.tiny_lines.show(fitted(lines, width, height, scene.glyphs))
-        for name in self._plan.panels:
+        for name in self.plan.panels:
             widget = self.panels[name]
             widget.focused_panel = name == self.focus_id
             changed += widget.sync(shown, due)
-        if self._plan.keys and self.keys_line.display:
+        if self.plan.keys and self.keys_line.display:
             width, height = self.keys_line.size
             lines = keys_line.draw(
                 "main", status.message, self._hidden(), width, scene.glyphs, bool(scene.ranks), self._labels(scene)
@@ -156,9 +158,9 @@ class MainScreen(Screen[None]):
         return changed
 
     def _hidden(self) -> list[tuple[int | str, str]]:
-        if self.zoomed is not None or self._plan.tiny:
+        if self.zoomed is not None or self.plan.tiny:
             return []
-        return [(panel.number, panel.title) for panel in PANELS if panel.id not in self._plan.panels]
+        return [(panel.number, panel.title) for panel in PANELS if panel.id not in self.plan.panels]
 
     def _labels(self, scene: Scene) -> dict[str, str]:
         """What keys are called where they mean something a little different."""
@@ -186,35 +188,37 @@ class MainScreen(Screen[None]):
             return
         self.zoomed = None if self.zoomed == chosen else chosen
         self.focus_id = chosen
-        self._lay_out(self.size.width, self.size.height)
+        self.lay_out(self.size.width, self.size.height)
 
     def action_next_panel(self, step: int) -> None:
         """The keys go to another panel; on the full screen, that one takes it."""
         if self.filter_line.display:
-            self._close_filter(keep=True)
-        names = [panel.id for panel in PANELS if self.zoomed or panel.id in self._plan.panels]
+            self.close_filter(keep=True)
+        names = [panel.id for panel in PANELS if self.zoomed or panel.id in self.plan.panels]
         if not names:
             return
         at = names.index(self.focus_id) if self.focus_id in names else -step
         self.focus_id = names[(at + step) % len(names)]
         if self.zoomed:
             self.zoomed = self.focus_id
-            self._lay_out(self.size.width, self.size.height)
+            self.lay_out(self.size.width, self.size.height)
         else:
             self.monitor.paint()
 
     def action_back(self) -> None:
         """Out of the filter line, then of the filter, then of the full screen or the table of all ranks."""
         if self.filter_line.display:
-            self._close_filter(keep=False)
+            self.close_filter(keep=False)
         elif self.focused_panel.view.filter:
             clear_filter(self.focused_panel.view)
             self._changed()
         elif self.zoomed == ranks.PANEL.id:
             self._leave_ranks()
+        elif self.focus_id == steps.PANEL and self.focused_panel.view.cursor is not None:
+            self.select_step(None)
         elif self.zoomed is not None:
             self.zoomed = None
-            self._lay_out(self.size.width, self.size.height)
+            self.lay_out(self.size.width, self.size.height)
 
     # ------------------------------------------------------------------------------------------ ranks
 
@@ -226,15 +230,15 @@ class MainScreen(Screen[None]):
             self._leave_ranks()
         else:
             if self.filter_line.display:
-                self._close_filter(keep=True)
+                self.close_filter(keep=True)
             self._before_ranks = self.focus_id, self.zoomed
             self.focus_id = self.zoomed = ranks.PANEL.id
-            select_row(self.focused_panel.view, str(self.monitor.pump.selected))
-            self._lay_out(self.size.width, self.size.height)
+            select_row(self.focused_panel.view, ranks.begin_at(self.monitor.panel_scene()))
+            self.lay_out(self.size.width, self.size.height)
 
     def _leave_ranks(self) -> None:
         self.focus_id, self.zoomed = self._before_ranks
-        self._lay_out(self.size.width, self.size.height)
+        self.lay_out(self.size.width, self.size.height)
 
     def action_next_rank(self, step: int) -> None:
         """The panels show another rank."""
@@ -242,6 +246,7 @@ class MainScreen(Screen[None]):
 
     def another_rank(self) -> None:
         """Another rank is shown. Ranks run the same program, so sort, filter and selection stay; log lines are its own."""
+        timeline.carried(self.monitor.panel_scene().model, self.panels[steps.PANEL].view)
         view = self.panels["log"].view
         view.cursor, view.follow = None, True
         view.touch()
@@ -251,16 +256,20 @@ class MainScreen(Screen[None]):
     # ------------------------------------------------------------------------------------------ rows
 
     def action_move(self, step: int) -> None:
-        """Another row."""
+        """Another row, or step."""
+        if steps.move(self, step):
+            return
         move_cursor(self.focused_panel.panel, self.monitor.panel_scene(), self.focused_panel.view, step)
         self.monitor.paint()
 
     def action_page(self, step: int) -> None:
         """A page on or back."""
-        self.action_move(step * self.focused_panel.view.page)
+        self.action_move(step * (steps.PAGE if self.focus_id == steps.PANEL else self.focused_panel.view.page))
 
     def action_end(self, way: int) -> None:
-        """The first or the last row."""
+        """The first or the last row; in the timeline the oldest step, or the newest again and again."""
+        if steps.move_to_end(self, way):
+            return
         move_to_end(self.focused_panel.panel, self.monitor.panel_scene(), self.focused_panel.view, way)
         self.monitor.paint()
 
@@ -285,8 +294,10 @@ class MainScreen(Screen[None]):
         self._changed()
 
     def action_details(self) -> None:
-        """The page behind the selected row."""
+        """The page behind the selected row, or the selected step."""
         widget = self.focused_panel
+        if steps.open_selected(self):
+            return
         key = select_shown(widget.panel, self.monitor.panel_scene(), widget.view)
         if widget.panel is ranks.PANEL:
             if key is not None:
@@ -294,6 +305,20 @@ class MainScreen(Screen[None]):
                 self.monitor.select_rank(int(key))
             return
         self.monitor.open_details(widget.panel, key)
+
+    # ------------------------------------------------------------------------------------------ steps
+
+    def action_slow_step(self, way: int) -> None:
+        """The slow step after the selected one, or the one before."""
+        steps.go(self, way)
+
+    def select_step(self, account: StepAccount | None) -> None:
+        """The timeline stands still around this step and has the keys; None: it follows the newest again."""
+        steps.select(self, account)
+
+    def action_copy(self) -> None:
+        """A sentence on a slow step to the clipboard."""
+        steps.copy(self)
 
     # ------------------------------------------------------------------------------------------ the filter
 
@@ -305,11 +330,11 @@ class MainScreen(Screen[None]):
         self._ask(FILTER, self.focused_panel.view.filter)
 
     def _ask(self, what: str, value: str) -> None:
-        if self._plan.keys is None:
+        if self.plan.keys is None:
             self.monitor.say("there is no room to type in: make the terminal larger")
             return
         self._asked = what
-        self._put_filter(self._plan.keys)
+        self._put_filter(self.plan.keys)
         self.keys_line.display = False
         self.filter_line.placeholder = ASKS[what]
         self.filter_line.value = value
@@ -325,14 +350,14 @@ class MainScreen(Screen[None]):
     @on(Input.Submitted, "#filter")
     def keep_filter(self) -> None:
         """Enter keeps the filter, or accepts the boundary with the note."""
-        self._close_filter(keep=True)
+        self.close_filter(keep=True)
         if self._asked == NOTE and self._noted is not None:
             self.monitor.accept(self._noted, self.filter_line.value.strip())
 
-    def _close_filter(self, keep: bool) -> None:
+    def close_filter(self, keep: bool) -> None:
         self._put_filter(None)
         self.set_focus(None)
-        self.keys_line.display = self._plan.keys is not None
+        self.keys_line.display = self.plan.keys is not None
         if not keep and self._asked == FILTER:
             clear_filter(self.focused_panel.view)
         self._changed()
@@ -365,7 +390,7 @@ class MainScreen(Screen[None]):
         view = event.panel.view
         if event.line is not None:
             ordered = event.panel.panel.keys(self.monitor.panel_scene(), view)
-            row = view.top + event.line - (2 if event.panel.panel.sorts else 1)
+            row = view.top + event.line - view.above - (2 if event.panel.panel.sorts else 1)
             if event.line >= 1 and 0 <= row < len(ordered):
                 view.cursor, view.follow = ordered[row], False
         else:

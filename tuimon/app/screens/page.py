@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from tuimon.app.actions import actions
+from tuimon.app.actions import Scope, actions
 from tuimon.app.panels import keys as keys_line
 from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.target import Status
 from tuimon.app.scene import Scene
 from tuimon.app.widgets.line_widget import LineWidget
-from tuimon.draw.text import Line, clean, cut
+from tuimon.draw.text import Line, clean, cut, line_cells
 
 if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp
@@ -31,6 +31,8 @@ class PageScreen(Screen[None]):
 
     BINDINGS = BINDINGS
     AUTO_FOCUS = ""
+    SCOPE: ClassVar[Scope] = "page"
+    """Which actions its footer tells."""
 
     def __init__(self, title: str, build: Callable[[Scene, int], list[Line]]) -> None:
         super().__init__()
@@ -79,9 +81,11 @@ class PageScreen(Screen[None]):
         page = [title, [(glyphs.horizontal * width, "rule")], *lines[self.top : self.top + room]]
         changed = self.body.show(fitted(page, width, height, glyphs))
         width, height = self.keys_line.size
-        footer = keys_line.draw("page", status.message, [], width, glyphs)
+        footer = keys_line.draw(self.SCOPE, status.message, [], width, glyphs)
         if not status.message and footer:
-            footer[0] = [*footer[0], ("  ", "text"), ("j k pgdn pgup", "key"), (" scroll", "key-label")]
+            room = width - line_cells(footer[0]) - len("   scroll ")
+            keys = next((keys for keys in ("j k pgdn pgup", "j k") if len(keys) <= room), "")
+            footer[0] += [("  ", "text"), (keys, "key"), (" scroll", "key-label")] if keys else []
         return changed + self.keys_line.show(fitted(footer, width, height, glyphs))
 
     def action_leave(self) -> None:
