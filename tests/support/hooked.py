@@ -48,6 +48,7 @@ class _Hooked:
     def detach(self):
         self.monitor.sendall(_wire.json_frame({{"cmd": "detach"}}))
         self.server.join(60)
+        self.job.shutdown(socket.SHUT_RDWR)  # a worker that was forked meanwhile has it as well
         self.job.close()
         self.reader.join(60)
         self.monitor.close()

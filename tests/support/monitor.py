@@ -50,7 +50,7 @@ class Driven:
     async def settle(self) -> None:
         """Wait until the screen stays as it is.
 
-        A page that closes is drawn over by a message behind a refresh behind a message, and one pause of the pilot does not wait
+        A page that closes is drawn over by a message behind a refresh behind a message: one pause of the pilot does not wait
         for the whole chain on a busy machine.
         """
         before, same = ("", ""), 0
