@@ -99,6 +99,10 @@ class MainScreen(Screen[None]):
         """Another size: other boxes."""
         self.lay_out(event.size.width, event.size.height)
 
+    def on_screen_resume(self) -> None:
+        """A page was closed: what has changed meanwhile is drawn now, and not with the next beat."""
+        self.call_after_refresh(self.monitor.paint)
+
     def lay_out(self, width: int, height: int) -> None:
         self.plan = plan(width, height, self.zoomed, self.monitor.several)
         self._put(self.target_lines, self.plan.target)
