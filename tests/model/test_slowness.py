@@ -280,6 +280,34 @@ class TestFindings:
         (found,) = findings(job.model)
         assert found.where == "/w/train.py:10" and found.title.startswith("2 steps slow by other python: <module> train.py:10")
 
+    @pytest.mark.parametrize(
+        ("lines", "says"),
+        [
+            ((10, 11), ", at 2 places; the worst: <module> train.py:11"),
+            ((10, 10, 11), ", 2 of them at train.py:10; the worst: <module> train.py:11"),
+            ((10, 10), ": <module> train.py:10"),
+        ],
+    )
+    def test_the_worst_does_not_speak_for_those_at_other_places(self, lines: tuple[int, ...], says: str) -> None:
+        job = Job()
+        for number, line in enumerate(lines):
+            job.steps(20 + number)
+            quiet = job.ns + 8 * MS
+            for at in range(20, 120, 20):
+                job.look(quiet + at * MS, quiet, (MAIN, line))
+            job.step(idle=120 + number)
+        job.steps(1)
+        (found,) = findings(job.model)
+        assert found.title.startswith(f"{len(lines)} steps slow by other python{says}")
+        assert found.where == f"/w/train.py:{lines[-1]}"
+
+    def test_the_longest_of_many_waits_is_told_beside_all_of_them(self) -> None:
+        job = Job().steps(30)
+        job.step((DATA, 30), (DATA, 20), (DATA, 25), site=12)
+        job.steps(3)
+        (slow,) = job.model.steps.slow
+        assert slow.causes[0].detail == "DataLoader at train.py:12, 30.0 ms of 75.0 ms in 3 calls"
+
     def test_a_short_stall_that_came_once_is_none(self) -> None:
         job = Job().steps(30)
         job.step((DATA, 150))

@@ -91,6 +91,9 @@ def test_mann_kendall() -> None:
         ([7, 17, 27, 37], 10),
         ([9, 19, 39, 49, 59], 10),  # one did not stand out
         ([9, 19, 23, 29, 39, 49], 10),  # one has another reason
+        ([49, 100, 149, 200, 249, 300, 349], 50),  # an evaluation beside every other one
+        ([19, 40, 60], None),
+        ([17, 40, 51, 80, 99, 141], None),
         ([9, 19, 29], None),
         ([3, 4, 5, 6, 7], None),  # one after the other is no period
         ([1, 5, 17, 20, 48, 61], None),

@@ -113,3 +113,10 @@ def test_more_than_are_listed_are_counted() -> None:
     assert len(report["slow_steps"]) == 30
     assert "and 10 before these" in render(report, "text") and "and 10 before these" in render(report, "md")
     assert render(build(Job().steps(60).model), "text").count("none seen") >= 1
+
+
+def test_a_function_to_mark_by_that_never_came_is_said_to_be_missing() -> None:
+    told = job().model
+    told.coverage.instruments["marked steps"] = "on: there is no train:stpe in the job yet"
+    gaps = build(told)["coverage"]["not_available"]
+    assert {"what": "steps.marked", "why": "there is no train:stpe in the job yet"} in gaps

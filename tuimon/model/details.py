@@ -17,11 +17,14 @@ from tuimon.model.step_parts import CATEGORIES, LongRow, StepAccount, StepEviden
 if TYPE_CHECKING:
     from tuimon.model.model import Model
     from tuimon.model.parts import Compilation, Recompile
+    from tuimon.model.step_parts import SlowStep
 
 LOOK_NS = 20_000_000
 """A look stands for the time back to the look or row before it; the last one of a stretch also for so long after it."""
 MOST = 2
 """So many compilations are told by name in one detail."""
+LONGEST_PART = 0.8
+"""From this part of all the time of its kind on, the longest call is told alone."""
 LONGEST_TEXT = 80
 """Characters of a line's text in a detail."""
 _REMARK = re.compile(r"\s+#[^'\"]*$")
@@ -127,7 +130,9 @@ class Details:
                 f"next() of {first.name or first.function}{inner}, {seconds(_took(first))}",
                 (f"{seconds(_took(first))} with nothing else timed{looks} (stack of the thread, at most every 20 ms)",),
             )
-        return Told(f"{first.name}{self._at(first)}, {seconds(_took(first))}", (self._timed(first, rows),))
+        total = sum(row.own_ns for row in rows)
+        of = f" of {seconds(total / 1e9)} in {many(len(rows), 'call')}" if first.own_ns < LONGEST_PART * total else ""
+        return Told(f"{first.name}{self._at(first)}, {seconds(_took(first))}{of}", (self._timed(rows),))
 
     def _communication(self) -> Told:
         rows = self._rows("communication")
@@ -139,7 +144,7 @@ class Details:
             if name == raw or name.endswith(f" {raw}"):
                 name = name[: -len(raw)] + public
         number = f", number {first.sequence} of its group" if first.sequence else ""
-        return Told(f"{name}{self._at(first)}, {seconds(_took(first))}{number}", (self._timed(first, rows),))
+        return Told(f"{name}{self._at(first)}, {seconds(_took(first))}{number}", (self._timed(rows),))
 
     def _longest(self, category: str) -> Told:
         """The row with most own time of a category that has no words of its own."""
@@ -158,11 +163,12 @@ class Details:
             name = f"{first.name} ({first.function}){self._at(first)}"
         else:
             name = f"{first.name or first.function}{self._at(first)}"
-        return Told(f"{name}, {seconds(first.own_ns / 1e9)}", (self._timed(first, rows),))
+        return Told(f"{name}, {seconds(first.own_ns / 1e9)}", (self._timed(rows),))
 
-    def _timed(self, first: LongRow, rows: list[LongRow]) -> str:
+    def _timed(self, rows: list[LongRow]) -> str:
         total = sum(row.own_ns for row in rows)
-        timed = first.function or first.name
+        names = list(dict.fromkeys(row.function or row.name for row in rows))
+        timed = ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
         return f"{seconds(total / 1e9)} in {many(len(rows), 'call')} of a millisecond or more ({timed}, timed)"
 
     def _at(self, row: LongRow) -> str:
@@ -318,6 +324,26 @@ class Spots:
         text = _shortened(self._text_of(code.file, spot[1]))
         told = f"{code.function} {place(code.file, spot[1])}" + (f": {text}" if text else "")
         return told + (f" (in {within[0]})" if within[0] else "")
+
+
+def where(model: Model, slow: SlowStep, text_of: TextOf) -> str:
+    """`file:line` from which the longest call behind the first cause was made, or at which the thread was seen most.
+
+    Empty where there is none, or what was seen in the step is no longer held.
+    """
+    evidence, category = model.steps.evidence(slow.account.index), slow.causes[0].cause
+    if evidence is None or category not in CATEGORIES:
+        return ""
+    at = CATEGORIES.index(category)
+    for row in sorted(evidence.rows, key=lambda row: -row.own_ns):
+        if row.category == at and row.site is not None:
+            code = model.code(row.site.code)
+            if code is not None:
+                return f"{code.file}:{row.site.line}"
+    if category not in (OTHER, "data wait"):
+        return ""
+    spot = Spots(model, evidence, text_of).most(slow.account.begin_ns, slow.account.end_ns)
+    return spot.where if spot is not None else ""
 
 
 # ------------------------------------------------------------------------------------------------- compilations

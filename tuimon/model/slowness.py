@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tuimon import events as ev
-from tuimon.model.details import Details, was_reset
+from tuimon.model.details import Details, was_reset, where
 from tuimon.model.eager import compiled_calls, eager_calls
 from tuimon.model.naming import EVENTS, Known, explain, sentence
 from tuimon.model.outside import Outsiders
@@ -24,6 +24,7 @@ PATIENCE_NS = 1_000_000_000
 WARMING = 3
 """Where one of the first so many steps is slow and nothing happened that has a name of its own, it is warming up."""
 MOST_TEXTS = 20_000
+MOST_PLACES = 256
 INDICES = 256
 """Slow steps of one cause by which it is told whether they come periodically."""
 
@@ -40,6 +41,10 @@ class Tally:
     """What they took beyond the usual, all together."""
     worst: SlowStep | None = None
     last: SlowStep | None = None
+    where: str = ""
+    """The place of the worst: `file:line`; empty where it has none, or it is not known."""
+    places: Counter[str] = field(default_factory=Counter)
+    """How many were slow at which place, of those whose place is known."""
     indices: deque[int] = field(default_factory=lambda: deque(maxlen=INDICES))
 
     @property
@@ -203,8 +208,11 @@ class Slowness:
         tally.lost_ns += found.account.took_ns - found.usual_ns
         tally.last = found
         tally.indices.append(found.account.index)
+        at = where(self._model, found, self.text_of)
+        if at and (at in tally.places or len(tally.places) < MOST_PLACES):
+            tally.places[at] += 1
         if tally.worst is None or found.account.took_ns > tally.worst.account.took_ns:
-            tally.worst = found
+            tally.worst, tally.where = found, at
 
 
 def _worth(found: SlowStep) -> bool:

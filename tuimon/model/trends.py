@@ -28,6 +28,8 @@ MORE_EAGER = 0.05
 """From so many more of the calls in eager on it is told that they become more."""
 OFTEN, HIT = 4, 0.8
 """Spikes are periodic from so many on, where so large a part of the multiples are hit, and of the spikes are multiples."""
+LOOSE, OFTEN_LOOSE = 16, 6
+"""From this period on, and from so many on, spikes may be one step beside their places: else too many fit by chance."""
 MODE_SHARE, MODE_RATIO, MODE_GAP = 0.15, 1.5, 1.25
 """Two kinds of steps: each has that share at least, their medians lie that far apart, and between them is a gap so wide."""
 FEWEST_OF_MODES = 32
@@ -221,20 +223,34 @@ def mann_kendall(values: Sequence[float]) -> float:
 def period(indices: Sequence[int]) -> int | None:
     """The n of steps that come every n steps, from their indices in order; None where they do not.
 
-    A few that are missing, or that came in between, do no harm.
+    A few that are missing, or that came in between, do no harm. Where no n fits exactly and n is large, each may be one step
+    off: what runs between two steps is counted with the one or the other of them, by what ran beside it.
     """
     if len(indices) < OFTEN:
         return None
     gaps = Counter(later - one for one, later in pairwise(indices) if later > one)
-    for n, _ in gaps.most_common(3):
-        if n < 2:
-            continue
-        phase, hits = Counter(index % n for index in indices).most_common(1)[0]
-        on = [index for index in indices if index % n == phase]
-        multiples = (on[-1] - on[0]) // n + 1
-        if hits >= OFTEN and hits >= HIT * len(indices) and hits >= HIT * multiples:
+    likely = [n for n, _ in gaps.most_common(3)]
+    for n in likely:
+        if n >= 2 and _comes_every(n, indices, 0):
             return n
-    return None
+    around = dict.fromkeys(n + off for n in likely for off in (0, -1, 1) if n + off >= LOOSE)
+    fits = [(hits, n) for n in around if (hits := _comes_every(n, indices, 1))]
+    if not fits:
+        return None
+    most = max(hits for hits, _ in fits)
+    best = [n for hits, n in fits if hits == most]
+    mean = (indices[-1] - indices[0]) / max(1, round((indices[-1] - indices[0]) / best[0]))
+    return min(best, key=lambda n: abs(n - mean))
+
+
+def _comes_every(n: int, indices: Sequence[int], off: int) -> int:
+    """How many of them are multiples of n apart, each `off` at most beside its place; 0 where that are too few."""
+    phase = max(range(n), key=Counter((one + shift) % n for one in indices for shift in range(-off, off + 1)).__getitem__)
+    places = [round((one - phase) / n) for one in indices if min((one - phase) % n, (phase - one) % n) <= off]
+    hits = len(set(places))
+    if hits < (OFTEN_LOOSE if off else OFTEN) or hits < HIT * len(indices) or hits < HIT * (places[-1] - places[0] + 1):
+        return 0
+    return hits
 
 
 def modes(durations: Sequence[int]) -> Modes | None:

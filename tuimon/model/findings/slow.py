@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuimon.model import details, naming
-from tuimon.model.findings.finding import Finding, many, seconds
-from tuimon.model.step_parts import CATEGORIES
+from tuimon.model import naming
+from tuimon.model.findings.finding import Finding, many, place, seconds
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
     from tuimon.model.slowness import Tally
-    from tuimon.model.step_parts import SlowStep
     from tuimon.model.trends import Drift, MoreEager
 
 LOST_S, ONCE_S = 0.1, 1.0
@@ -30,7 +28,7 @@ _ADVICE = {
     "communication": "see which rank is late (tuimon attach --all): the others wait for it",
     "optimizer": "see what the optimizer does in these steps that it does not do in the others",
     "boundary": "see the boundary's own row: what runs there in eager takes longer in these steps",
-    "other python": "look at that line: it runs between the compiled parts, on the step's own thread",
+    "other python": "look at that line: it runs on the step's own thread, outside of all that is timed by name",
     naming.RUN_QUEUE: "give the job cores of its own (taskset, cgroups, fewer threads): others run where it would",
     naming.QUOTA: "raise the CPU quota of the container, or run fewer threads in it",
     naming.FAULTS: "memory comes from a device: look for swapping and for files that are read through mmap",
@@ -41,7 +39,7 @@ _ADVICE = {
 
 def find(model: Model) -> list[Finding]:
     """One for each cause, and one for the trend."""
-    found = [_again(model, tally) for tally in model.slowness.tallies.values() if _counts(model, tally)]
+    found = [_again(tally) for tally in model.slowness.tallies.values() if _counts(model, tally)]
     drift = model.slowness.trends.drift
     if drift is not None:
         found.append(_slower(drift))
@@ -60,7 +58,7 @@ def _counts(model: Model, tally: Tally) -> bool:
     return lost >= (LOST_S if tally.n > 1 else ONCE_S)
 
 
-def _again(model: Model, tally: Tally) -> Finding:
+def _again(tally: Tally) -> Finding:
     worst, last = tally.worst, tally.last
     assert worst is not None and last is not None
     every = tally.every
@@ -70,36 +68,27 @@ def _again(model: Model, tally: Tally) -> Finding:
         title = naming.sentence(worst)
     else:
         when = f", every {every} steps" if every is not None else ""
-        title = f"{many(tally.n, 'step')} slow by {_by(tally.cause)}{when}{detail}"
+        title = f"{many(tally.n, 'step')} slow by {_by(tally.cause)}{when}{_places(tally)}{detail}"
     evidence = [f"the worst: {naming.sentence(worst)}"] if tally.n > 1 else []
     if last is not worst:
         evidence.append(f"the last: {naming.sentence(last)}")
     evidence += [*cause.evidence, f"{seconds(tally.lost_ns / 1e9)} lost beyond the usual in {many(tally.n, 'step')}"]
-    return Finding(
-        "slow_step", title, _where(model, worst), tally.lost_ns / 1e9, tuple(evidence), _ADVICE.get(tally.cause, _LAST)
-    )
+    return Finding("slow_step", title, tally.where, tally.lost_ns / 1e9, tuple(evidence), _ADVICE.get(tally.cause, _LAST))
 
 
 def _by(cause: str) -> str:
     return "no cause that could be named" if cause == naming.UNEXPLAINED else cause
 
 
-def _where(model: Model, slow: SlowStep) -> str:
-    """The place from which the longest call behind the first cause was made, or at which the thread was seen most."""
-    evidence = model.steps.evidence(slow.account.index)
-    category = slow.causes[0].cause
-    if evidence is None or category not in CATEGORIES:
+def _places(tally: Tally) -> str:
+    """That they were not all slow at the place of which the worst one's detail speaks; empty where they were."""
+    if not tally.places or (len(tally.places) == 1 and tally.places[tally.where] == tally.n):
         return ""
-    at = CATEGORIES.index(category)
-    for row in sorted(evidence.rows, key=lambda row: -row.own_ns):
-        if row.category == at and row.site is not None:
-            code = model.code(row.site.code)
-            if code is not None:
-                return f"{code.file}:{row.site.line}"
-    if category not in ("other python", "data wait"):
-        return ""
-    spot = details.Spots(model, evidence, model.slowness.text_of).most(slow.account.begin_ns, slow.account.end_ns)
-    return spot.where if spot is not None else ""
+    most, n = tally.places.most_common(1)[0]
+    if n > tally.n / 2:
+        file, _, line = most.rpartition(":")
+        return f", {n:,} of them at {place(file, int(line))}; the worst"
+    return f", at {many(len(tally.places), 'place')}; the worst"
 
 
 def _slower(drift: Drift) -> Finding:
