@@ -102,7 +102,7 @@ def held(work: Callable[[Callable[[], Any]], Any]) -> Iterator[int]:
 def seen(work: Callable[[Callable[[], Any]], Any]) -> Found | None:
     """What the stack of a thread in this work tells."""
     with held(work) as ident:
-        found: Found | None = compiling(sys._current_frames()[ident])
+        found: Found | None = compiling(ident)
         return found
 
 
@@ -227,7 +227,7 @@ def test_a_frame_that_a_tracer_stands_in_keeps_its_variables() -> None:
     thread = threading.Thread(target=work)
     thread.start()
     assert inside.wait(60) and thread.ident is not None
-    compiling(sys._current_frames()[thread.ident])
+    compiling(thread.ident)
     over.set()
     thread.join(60)
     assert failed == []

@@ -5,14 +5,14 @@ neither within a timed call nor compiling, its stack is read: code objects, line
 job of short steps is never looked at, and a long stretch of other Python at most fifty times a second. Where the same is seen
 over and over, looks become fewer; where they cost more than 1 % of the time, they end.
 
-The interpreter's lock is held for the whole of a look, so no frame moves under it. C code that keeps the lock for itself (a
+A look is one call of C code, so no frame moves under it. C code that keeps the lock for itself (a
 collection, a long sort) cannot be seen from here: the look comes after it.
 """
 
-import sys
 import threading
 import time
 
+from . import frames
 from .loops import FARTHEST, GENERATOR, is_timed, is_users
 from .remains import Mortal
 from .torch_names import loaded
@@ -75,7 +75,7 @@ class Looking(metaclass=Mortal):
             if self._loops.wanted and now >= self._next_loops:
                 self._for_loops += 1
                 self._next_loops = now + (LOOPS_NS if self._for_loops < EAGERLY else SELDOM_NS)
-                self._loops.look(ident, sys._current_frames().get(ident))
+                self._loops.look(ident)
             return
         # half a tick early is on time
         if not self._on or self._since == 0 or now < self._next - EVERY_NS // 2:
@@ -108,23 +108,18 @@ class Looking(metaclass=Mortal):
         return busy
 
     def _look(self, ident, now):
-        frame = sys._current_frames().get(ident)
-        frames, importing = [], False
-        for _ in range(FARTHEST):
-            if frame is None:
-                break
-            code = frame.f_code
+        seen, importing = [], False
+        for code, line, offset, names in frames.rows_of(ident, FARTHEST):
             file = code.co_filename
-            if is_timed(code) or (code.co_name == COMPILING[0] and frame.f_globals.get("__name__") == COMPILING[1]):
+            if is_timed(code) or (code.co_name == COMPILING[0] and names.get("__name__") == COMPILING[1]):
                 self._every, self._last = min(2 * self._every, PATIENT_NS), None
                 return
             if file.startswith(IMPORTING):
                 importing = True
             else:
-                frames.append(frame)
-            frame = frame.f_back
-        frames.reverse()  # outermost first
-        rows = self._rows(frames)
+                seen.append((code, line, offset))
+        seen.reverse()  # outermost first
+        rows = self._rows(seen)
         message = {"k": "look", "t": now, "thread": ident, "since": self._since}
         if (ident, rows) == self._last:
             self._same += 1
@@ -135,24 +130,22 @@ class Looking(metaclass=Mortal):
             self._same, self._last = 0, (ident, rows)
             self._every = min(2 * self._every, PATIENT_NS) if importing else self._least
             message["rows"] = rows
-            self._hook.guarded(ITERATORS, self._find_iterator, None, frames)
+            self._hook.guarded(ITERATORS, self._find_iterator, None, [row[0] for row in seen])
         self._hook.outbox.put(message)
 
-    def _rows(self, frames):
+    def _rows(self, seen):
         number, half = self._hook.codes.number, MOST_ROWS // 2
         rows = []
-        for frame in frames if len(frames) <= MOST_ROWS else frames[:half] + frames[-half:]:
-            code = frame.f_code
-            rows.append([number(code), frame.f_lineno or 0, frame.f_lasti, 1 if code.co_flags & GENERATOR else 0])
+        for code, line, offset in seen if len(seen) <= MOST_ROWS else seen[:half] + seen[-half:]:
+            rows.append([number(code), line or 0, offset, 1 if code.co_flags & GENERATOR else 0])
         return rows
 
-    def _find_iterator(self, frames):
+    def _find_iterator(self, seen):
         """Where a loop that is known is seen waiting for its next item, have the iterator timed from now on (Python 3.12)."""
-        for at in range(len(frames) - 1):
-            caller, called = frames[at : at + 2]
-            code = called.f_code
+        for at in range(len(seen) - 1):
+            caller, code = seen[at : at + 2]
             gives = (code.co_flags & GENERATOR and not code.co_name.startswith("<")) or code.co_name == "__next__"
-            if not gives or not is_users(code) or not self._loops.watches(caller.f_code):
+            if not gives or not is_users(code) or not self._loops.watches(caller):
                 continue
             told = self._hook.codes.number(code)
             if told not in self._iterators:

@@ -16,7 +16,7 @@ import time
 import weakref
 from _thread import get_ident
 
-from . import stack
+from .frames import rows_of, variables_of
 from .remains import Mortal
 
 INSTRUMENT = "loop heads"
@@ -116,20 +116,17 @@ class Loops(metaclass=Mortal):
         """Whether a look at a stack might tell what is not known yet."""
         return bool(self._seeking) or not self._passed
 
-    def look(self, ident, frame):
-        """Look whether a thread, with this innermost frame, is in a timed call right now; if so note where that stands."""
+    def look(self, ident):
+        """Look whether a thread is in a timed call right now; if so note where that stands."""
         found, number = [], None
-        for _ in range(FARTHEST):
-            if frame is None:
-                break
-            code = frame.f_code
+        for code, _, offset, _ in rows_of(ident, FARTHEST):
             if is_timed(code):
-                told = stack.read(frame, _number, None)  # the outermost that is timed: what is within it is not the loop's
-                if told in self.numbers:
-                    number, found = told, []
+                # the outermost that is timed: what is within it is not the loop's
+                for variables in variables_of(ident, code, FARTHEST):
+                    if variables.get("number") in self.numbers:
+                        number, found = variables["number"], []
             elif number is not None:
-                found.append((code, frame.f_lasti))
-            frame = frame.f_back
+                found.append((code, offset))
         if number is not None:
             self._take(number, ident, found)
 
@@ -252,7 +249,3 @@ def _line_of(code, offset):
         if begin <= offset < end and number is not None:
             line = number
     return line
-
-
-def _number(variables, _):
-    return variables.get("number")

@@ -11,6 +11,7 @@ import sys
 import time
 
 from . import stack
+from .frames import rows_of, variables_of
 from .remains import Mortal
 
 FARTHEST = 4000  # frames of one thread that are looked at
@@ -97,10 +98,9 @@ class Now(metaclass=Mortal):
 
     def _look(self, codes, heard):
         self._next = time.monotonic() + EVERY_S
-        frames = sys._current_frames()
         still = set()
-        for ident in list(frames):
-            found = compiling(frames.pop(ident))
+        for ident in list(sys._current_frames()):
+            found = compiling(ident)
             if found is None or ident in heard:
                 continue
             still.add(ident)
@@ -139,45 +139,50 @@ class Now(metaclass=Mortal):
         )
 
 
-def compiling(frame):
-    """The compilation that a thread with this innermost frame is in, as `Found`; None where it is in none.
+def compiling(ident):
+    """The compilation that a thread is in, as `Found`; None where it is in none.
 
     The innermost one, where one is within another.
     """
     found = Found()
     inside = called = None
-    for _ in range(FARTHEST):
-        if frame is None:
-            break
-        function = frame.f_code.co_name
+    for code, line, _, names in rows_of(ident, FARTHEST):
+        function = code.co_name
         if inside is not None:
-            if not _is_library(frame.f_code.co_filename) and len(found.user) < MOST_TOLD:
-                found.user.insert(0, [frame.f_code.co_filename, frame.f_lineno, function])
+            if not _is_library(code.co_filename) and len(found.user) < MOST_TOLD:
+                found.user.insert(0, [code.co_filename, line, function])
         elif function in _FUNCTIONS or function == "_backward_impl":
-            module = frame.f_globals.get("__name__")
+            module = names.get("__name__")
             if found.phase is None:
                 found.phase = _WORDS.get((module, function))
             if not _can_be_read(called):
                 pass
             elif module == "torch._dynamo.convert_frame" and function == "_compile":
-                inside = stack.read(frame, _forward, found)
+                inside = _read(ident, code, _forward, found)
             elif module == _BACKWARD and found.phase is not None and function in ("get_or_compile", "_backward_impl"):
-                inside = stack.read(frame, _backward, found)
+                inside = _read(ident, code, _backward, found)
             elif module == "torch._inductor.compile_fx" and function == "_compile_fx_inner":
-                stack.read(frame, _began, found)
-        called, frame = frame, frame.f_back
+                _read(ident, code, _began, found)
+        called = names
     return found if inside else None
 
 
+def _read(ident, code, take, found):
+    """`take(variables, found)` of the innermost frame with this code, if it is still there."""
+    for variables in variables_of(ident, code, FARTHEST):
+        return take(variables, found)
+    return None
+
+
 def _can_be_read(called):
-    """Whether the variables of a frame of torch's can be read, by the frame that it has called (None: it runs itself).
+    """Whether the variables of a frame of torch's can be read, by the globals of what it has called (None: it runs itself).
 
     Up to Python 3.12 a trace or profile function in Python (a debugger's) stands in the place of the callee. When it is over
     the interpreter takes the frame's variables from the same dict that was read and emptied here: they would be gone.
     """
     if called is None or sys.version_info >= (3, 13):
         return True
-    module = dict.get(called.f_globals, "__name__")
+    module = dict.get(called, "__name__")
     return type(module) is str and module.partition(".")[0] in ("torch", "contextlib")
 
 
