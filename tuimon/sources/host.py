@@ -11,7 +11,7 @@ import psutil
 
 from tuimon.events import HostSampled, NotAvailable
 from tuimon.sources import kernel
-from tuimon.sources.ticker import Put, Ticker
+from tuimon.sources.ticker import Put, Ticked, Ticker
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def major_faults(stat: str) -> int | None:
         return None
 
 
-class HostSource:
+class HostSource(Ticked):
     """Puts a `HostSampled` every `period` seconds until the process `pid` is gone; then it ends without a word.
 
     That the target ended, and how, is for the one that is attached to it to say. A pid that was given to another process in
@@ -81,19 +81,6 @@ class HostSource:
         self._run_queue = RunQueue(Path(f"/proc/{pid}/task"))
         self._quotas: list[Path] | None = None
         self._ticker = Ticker("tuimon-host", period, self._round, self._failed)
-
-    def start(self) -> None:
-        """Start reading on a thread of its own. Raises RuntimeError if started before."""
-        self._ticker.start()
-
-    def stop(self, timeout: float = 2.0) -> bool:
-        """End the thread, waiting at most `timeout` seconds. True if it has ended."""
-        return self._ticker.stop(timeout)
-
-    @property
-    def alive(self) -> bool:
-        """The thread still reads."""
-        return self._ticker.alive
 
     def _round(self) -> bool:
         try:

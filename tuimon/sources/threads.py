@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuimon.events import NotAvailable, ThreadSampled
-from tuimon.sources.ticker import Put, Ticker
+from tuimon.sources.ticker import Put, Ticked, Ticker
 
 PERIOD_S = 0.1
 ROUNDS = 10
@@ -72,7 +72,7 @@ def counts_delays(switch: Path = DELAYS) -> bool:
         return False
 
 
-class ThreadSource:
+class ThreadSource(Ticked):
     """Puts a `ThreadSampled` for each of the busiest threads every `period` seconds until the process `pid` is gone."""
 
     def __init__(self, put: Put, pid: int, period: float = PERIOD_S, proc: Path = Path("/proc")) -> None:
@@ -85,19 +85,6 @@ class ThreadSource:
         self._delays = counts_delays()
         self._ticks_s = 1.0 / os.sysconf("SC_CLK_TCK")
         self._ticker = Ticker("tuimon-threads", period, self._round, self._failed)
-
-    def start(self) -> None:
-        """Start reading on a thread of its own. Raises RuntimeError if started before."""
-        self._ticker.start()
-
-    def stop(self, timeout: float = 2.0) -> bool:
-        """End the thread, waiting at most `timeout` seconds. True if it has ended."""
-        return self._ticker.stop(timeout)
-
-    @property
-    def alive(self) -> bool:
-        """The thread still reads."""
-        return self._ticker.alive
 
     def _round(self) -> bool:
         if self._round_number % ROUNDS == 0:

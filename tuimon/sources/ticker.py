@@ -82,3 +82,22 @@ class Ticker:
     def _tell(self, error: BaseException) -> None:
         if not self.stopping:
             self._failed(error)
+
+
+class Ticked:
+    """A source that reads on a ticker of its own, `_ticker`."""
+
+    _ticker: Ticker
+
+    def start(self) -> None:
+        """Start reading on a thread of its own. Raises RuntimeError if started before."""
+        self._ticker.start()
+
+    def stop(self, timeout: float = 2.0) -> bool:
+        """End the thread, waiting at most `timeout` seconds. True if it has ended."""
+        return self._ticker.stop(timeout)
+
+    @property
+    def alive(self) -> bool:
+        """The thread still reads."""
+        return self._ticker.alive
