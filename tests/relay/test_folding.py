@@ -91,11 +91,15 @@ def test_calls_that_are_passed_on_all_the_same_count_no_step_twice() -> None:
     for _ in range(10):
         both.step()
     both.tell()
-    rows = both.job.next()[1][0]
+    before = list(both.folded.steps.accounts)
     main = both.job.stream.main
-    both.folded.apply([ev.Samples(0, tuple((n, main, f, b + OFFSET, e + OFFSET) for n, f, b, e in rows))])
-    assert both.folded.steps.n == both.plain.steps.n
-    assert sum(region.calls for region in both.folded.regions.values()) == 1
+    for _ in range(12):
+        rows = both.job.next()[1][0]
+        both.folded.apply([ev.Samples(0, tuple((n, main, f, b + OFFSET, e + OFFSET) for n, f, b, e in rows))])
+    both.folded.apply([ev.StackSeen(both.folded.now_ns, main, both.folded.now_ns - 1, ((1, 10, 0, 0),))])
+    assert list(both.folded.steps.accounts) == before and both.folded.steps.n == both.plain.steps.n - 1  # the last waits
+    assert both.folded.steps.source == "optimizer"
+    assert sum(region.calls for region in both.folded.regions.values()) == 12
 
 
 def test_what_is_said_seldom_passes_and_what_is_said_often_does_not() -> None:

@@ -68,7 +68,7 @@ class StepFold:
         self._order: Inference | None = None
         self._ended = False
         self.folded = False
-        """Steps are counted elsewhere, and come as digests (`model.folded`): here, none is told."""
+        """Steps are counted elsewhere, and come as digests (`model.folded`): here, none is told, whatever else comes."""
 
     # ------------------------------------------------------------------------------------------ what is told of threads
 
@@ -98,7 +98,7 @@ class StepFold:
     def row(self, number: int, thread: int, flags: int, begin_ns: int, end_ns: int) -> bool:
         """A timed call ended, or an instant passed. Gives whether the steps have changed."""
         timed = self._timed.get(number)
-        if timed is None:
+        if timed is None or self.folded:
             return False
         lane = self.lanes.held.get(thread) or self._lane_of(thread)
         role, kind, category = timed.role, timed.kind, timed.counts_as
@@ -143,6 +143,8 @@ class StepFold:
 
     def boundary(self, thread: int, key: str, function: str, file: str, line: int, begin_ns: int, end_ns: int) -> None:
         """The stretch of a boundary, with all that ran within it."""
+        if self.folded:
+            return
         lane = self._lane_of(thread)
         row = None
         if end_ns - begin_ns >= LONG_NS:
@@ -185,6 +187,8 @@ class StepFold:
 
     def loops(self, event: ev.LoopsSeen) -> None:
         """Where a call stands, and in which loops."""
+        if self.folded:
+            return
         within: set[int] = set()
         for number, _ in event.site:
             code = self._model.code(number)
@@ -196,6 +200,8 @@ class StepFold:
 
     def site(self, event: ev.SiteSeen) -> None:
         """Where a long call was made from."""
+        if self.folded:
+            return
         self._lane_of(event.thread).site(event)
         if self.thread != event.thread:
             return
@@ -209,6 +215,8 @@ class StepFold:
 
     def look(self, event: ev.StackSeen) -> bool:
         """A look at a thread's stack. Gives whether the steps have changed."""
+        if self.folded:
+            return False
         lane = self._lane_of(event.thread)
         lane.looks.append(event)
         if lane is not self.counting.lane or not event.rows:
@@ -352,7 +360,7 @@ class StepFold:
         self._ended = True
         steps, changed = self._model.steps, self._gap is not None
         self._settle(None)
-        if steps.source in (None, "inferred") and event.how in ("exited", "lost"):
+        if not self.folded and steps.source in (None, "inferred") and event.how in ("exited", "lost"):
             lane = self.counting.lane
             if lane is not None and self._order is not None:
                 for cut in self._order.finish():
