@@ -26,6 +26,9 @@ class Session(Protocol):
     def start(self, sink: Sink, on_end: OnEnd) -> None:
         """Begin reading, on another thread."""
 
+    def send(self, message: dict[str, Any]) -> bool:
+        """Send a command to the hook; False when the connection is gone."""
+
     def pass_on(self, *, whole: bool) -> None:
         """Where the calls are folded on the job's node: whether to have them all the same."""
 

@@ -26,7 +26,17 @@ from tuimon.events.compiler import (
     PhaseBegan,
     PhaseEnded,
 )
-from tuimon.events.graphs import Edge, GraphRow, GraphSeen, KernelRow, KernelsSeen, Tensor, WindowChanged
+from tuimon.events.graphs import (
+    CounterRow,
+    CountersSeen,
+    Edge,
+    GraphRow,
+    GraphSeen,
+    KernelRow,
+    KernelsSeen,
+    Tensor,
+    WindowChanged,
+)
 from tuimon.events.running import (
     DeviceSamples,
     InstrumentAdded,
@@ -51,6 +61,8 @@ __all__ = [
     "CodeSeen",
     "CompileFinished",
     "CompileStarted",
+    "CounterRow",
+    "CountersSeen",
     "DeviceSamples",
     "Edge",
     "EndKind",

@@ -90,3 +90,19 @@ class KernelsSeen(Event):
     """The device's name as the trace has it; "" on a CPU."""
     linked: float = 0.0
     """Share of the kernels' time that has an operator."""
+
+
+CounterRow = tuple[str, int, int, float | None, float | None, float | None, str, str]
+"""(kernel; n; sum ns; operations; bytes from and to the device's memory; bytes through its L2 cache; "matrix", "vector" or ""
+where that is mixed or not known; dtype as in `Tensor`, or ""). None: not counted in that file."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountersSeen(Event):
+    """What hardware counters say of kernels: a file that another profiler has written."""
+
+    source: str
+    """Who counted, in words: "Nsight Compute"."""
+    rows: tuple[CounterRow, ...]
+    """The largest sum first, at most 400."""
+    device: str = ""
