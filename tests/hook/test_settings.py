@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextvars
 import json
 import sys
+import threading
 import types
 from typing import Any
 
 import pytest
 
-from tuimon.hook.settings import Settings
+from tuimon.hook.settings import ASK_EVERY, Settings
 
 
 class Config(types.ModuleType):
@@ -94,3 +95,24 @@ def test_the_stance_and_guards_that_are_not_evaluated(monkeypatch: pytest.Monkey
     frames._stance = types.SimpleNamespace(stance="force_eager", skip_guard_eval_unsafe=True)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch._dynamo.eval_frame", frames)
     assert Settings().options() == [["stance", "force_eager"], ["guards", "off"]]
+
+
+def test_the_number_of_threads_is_asked_for_on_a_thread_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's is a setting of each thread, taken over from the last `set_num_threads` when a thread asks first."""
+    own, last = threading.local(), [4]
+
+    def get_num_threads() -> int:
+        own.value = getattr(own, "value", last[0])
+        return int(own.value)
+
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(get_num_threads=get_num_threads))
+    settings = Settings()
+    assert settings.options() == [["num_threads", "4"]]
+    last[0] = 1
+    assert [settings.options() for _ in range(ASK_EVERY)][-1] == [["num_threads", "1"]]
+    assert not hasattr(own, "value")
+
+
+def test_a_torch_that_cannot_tell_its_threads_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(get_num_threads=lambda: None))
+    assert Settings().options() == []

@@ -55,7 +55,7 @@ class Channel:
         self.places: list[tuple[int, str]] = []
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
-            self.places = _places(pid, self.name)
+            self.places = places(pid, self.name)
         except BaseException:
             self.close()
             raise
@@ -98,8 +98,11 @@ def peer(connection: socket.socket) -> int:
     return int(CREDENTIALS.unpack(raw)[0])
 
 
-def _places(pid: int, name: str) -> list[tuple[int, str]]:
-    """The directories in which the socket may be made: (open file, path as the target sees it), the safest first."""
+def places(pid: int, name: str) -> list[tuple[int, str]]:
+    """The directories in which something of this name may be made: (open file, path as the target sees it), the safest first.
+
+    Raises OSError where the process is gone, or is not ours to look at.
+    """
     wanted = [procfs.environment(pid).get("TMPDIR", ""), "/tmp", "/dev/shm", "/var/tmp"]
     found: list[tuple[bool, int, str]] = []
     try:
@@ -115,13 +118,15 @@ def _places(pid: int, name: str) -> list[tuple[int, str]]:
 
 
 def _tidy(directory: int) -> None:
-    """Remove what tuimons have left that were killed in the middle of an attach: sockets at which nobody listens, scripts."""
+    """Remove what tuimons have left that were killed: sockets at which nobody listens, scripts, empty directories."""
     for name in filter(_OURS.fullmatch, os.listdir(directory)):
         with contextlib.suppress(OSError):  # another user's, or gone meanwhile
             facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
             age = time.time() - facts.st_mtime
             if name.endswith(".py") and stat.S_ISREG(facts.st_mode) and age > STALE_SCRIPT_S:
                 _tidy_script(directory, name)
+            if stat.S_ISDIR(facts.st_mode) and age > STALE_S:  # of profiler windows; one that is still wanted is made again
+                os.rmdir(name, dir_fd=directory)
             if stat.S_ISSOCK(facts.st_mode) and age > STALE_S:
                 with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
                     if probe.connect_ex(f"/proc/self/fd/{directory}/{name}") == errno.ECONNREFUSED:

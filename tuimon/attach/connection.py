@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuimon.attach.traces import TraceFolder
 from tuimon.hook import wire
 
 Sink = Callable[[int, bytes], None]
@@ -63,6 +64,7 @@ class Session:
         self._decoder = decoder
         self._early = early
         self._offers = _offers(early)
+        self._traces = TraceFolder(pid)
         self._sending = threading.Lock()
         self._over = threading.Event()
         self._heard = time.monotonic()
@@ -115,7 +117,9 @@ class Session:
         self._reader.start()
 
     def send(self, message: dict[str, Any]) -> bool:
-        """Send a command to the hook; False when the connection is gone."""
+        """Send a command to the hook, one for a profiler window with where its file goes; False when the connection is gone."""
+        if message.get("cmd") == "window":
+            message = {**message, "dir": self._traces.path()}
         try:
             with self._sending:
                 self._connection.sendall(wire.json_frame(message))
@@ -147,6 +151,7 @@ class Session:
         if self._reader is not None and self._reader is not threading.current_thread():
             self._reader.join(2.0)
         self._connection.close()
+        self._traces.close()
 
     # ------------------------------------------------------------------------------------------------------ the reader
 

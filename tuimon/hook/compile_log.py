@@ -11,7 +11,7 @@ import sys
 import time
 from _thread import get_ident
 
-from . import facts, stack
+from . import facts, stack, texts
 from .remains import Mortal
 
 LOGGER = "torch.__trace"
@@ -88,6 +88,7 @@ class CompileLog(logging.Handler, metaclass=Mortal):
         super().__init__(logging.DEBUG)
         self._hook = hook
         self._files = {}
+        self.texts = texts.Texts(hook)
         self._broke = {}  # (thread, compile id) -> [(code object, offset)], while the compilation lasts
         self._logger = logging.getLogger(LOGGER)
         self._hiding = None
@@ -155,6 +156,7 @@ class CompileLog(logging.Handler, metaclass=Mortal):
         self._hook.here[0] = False
         super()._at_fork_reinit()
         self._logger.handlers = [handler for handler in self._logger.handlers if handler is not self]
+        self._hook.window.forked()
         self._hook.collections.forked()
 
     def _take(self, record):
@@ -175,9 +177,14 @@ class CompileLog(logging.Handler, metaclass=Mortal):
             if name in ARTIFACTS:
                 more = {"dynamo_graph_break_reason": self._broken, "recompile_reasons": self._failed}.get(name)
                 self._send(at, metadata, {"artifact": {"name": name}}, None if more is None else payload, more)
+        elif not texts.KINDS.isdisjoint(metadata):
+            kind = next(kind for kind in metadata if kind in texts.KINDS)
+            self._hook.guarded(texts.INSTRUMENT, self.texts.record, None, at, kind, metadata, payload)
         else:
             for kind in ("compilation_metrics", "bwd_compilation_metrics"):
                 if kind in metadata:
+                    if kind == "compilation_metrics":
+                        self._hook.guarded(texts.INSTRUMENT, self.texts.ended, None, metadata)
                     metrics = metadata[kind]
                     more = self._ended if kind == "compilation_metrics" else None
                     self._send(at, metadata, {kind: metrics_of(metrics.get)}, None, more)

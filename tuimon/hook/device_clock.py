@@ -78,8 +78,15 @@ class DeviceClock(metaclass=Mortal):
 
     # ---------------------------------------------------------------- on the job's threads
 
-    def call_timer(self, fn, number, outbox, here):
-        """As `timers.call_timer`; every `EVERY`th call is timed on the device as well."""
+    def sized_timer(self, fn, number, outbox, here, sizes):
+        """As `timers.sized_timer`, and every `EVERY`th call is timed on the device as well."""
+        return self.call_timer(fn, number, outbox, here, sizes.of)
+
+    def call_timer(self, fn, number, outbox, here, of=None):
+        """As `timers.call_timer`; every `EVERY`th call is timed on the device as well.
+
+        `of(args)` gives the instrument of a call where it is not the same for all.
+        """
         now, ident, dropped, limit = time.monotonic_ns, get_ident, outbox.dropped, outbox.limit
         queue = outbox.queue
         put, size = queue.append, len
@@ -104,10 +111,11 @@ class DeviceClock(metaclass=Mortal):
             finally:
                 if here[0]:
                     end = now()
+                    one = number if of is None else of(args)
                     if pair is not None:
-                        finish(number, begin, pair)
+                        finish(one, begin, pair)
                     if size(queue) < limit:
-                        put((number, ident(), raised, begin, end))
+                        put((one, ident(), raised, begin, end))
                     else:
                         dropped[0] += 1
 

@@ -32,12 +32,13 @@ def autograd_functions(graph):
                 if is_autograd_function(value):
                     found.append(value)
                 continue
-            further += _held_by(value)
+            further += held_by(value)
         near = further
     return found
 
 
-def _held_by(value):
+def held_by(value):
+    """What a function, a partial or a method holds that can be called."""
     if isinstance(value, types.FunctionType):
         held = list(vars(value).values())
         for cell in value.__closure__ or ():

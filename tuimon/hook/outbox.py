@@ -15,6 +15,7 @@ from .remains import Mortal
 QUEUE_LIMIT = 131072  # entries; a sample is about 200 bytes in the job, so at most some 26 MB
 UNSENT_LIMIT = 4 * 1024 * 1024  # bytes that the socket has not taken yet; beyond it nothing is packed any more
 FACTS_ABOVE_LIMIT = 16384  # messages have that much room of their own: samples without them would mean nothing
+WHOLE = ("payload", "z")  # fields that are never cut here
 LONGEST_TEXT = 4096  # characters: names and reasons are the job's own text; payloads of the trace have a bound of their own
 SAMPLES_A_FRAME = 4096  # bounds how long the hook's thread holds the GIL in one piece
 
@@ -34,12 +35,17 @@ class Outbox(metaclass=Mortal):
         """Entries of either kind that have left the queue."""
         self.taken = 0
         """Bytes that the other side has taken since `finish` began."""
+        self.look = None
+        """Called with the samples that are packed, on the hook's thread; None: nobody looks."""
         self._unsent = bytearray()
         self._names = {}
         self._sock = sock
 
     def put(self, message):
-        """Queue a JSON-able dict. Never blocks; a full queue drops and counts."""
+        """Queue a JSON-able dict, or what makes one when it is called on the hook's thread.
+
+        Never blocks; a full queue drops and counts.
+        """
         if len(self.queue) < self.limit + FACTS_ABOVE_LIMIT:
             self.queue.append(message)
         else:
@@ -106,9 +112,12 @@ class Outbox(metaclass=Mortal):
         self.packed += len(rows) or 1
         if rows:
             self.samples += len(rows)
+            if self.look is not None:
+                self.look(rows)
             self._unsent += wire.samples_frame(rows)
         else:
-            self._unsent += wire.json_frame(_cut(take()))
+            message = take()
+            self._unsent += wire.json_frame(_cut(message() if callable(message) else message))
 
     def _send(self):
         while self._unsent:
@@ -125,7 +134,7 @@ def _cut(value):
     if isinstance(value, str):
         return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT]
     if isinstance(value, dict):
-        return {key: item if key == "payload" else _cut(item) for key, item in value.items()}
+        return {key: item if key in WHOLE else _cut(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_cut(item) for item in value]
     return value

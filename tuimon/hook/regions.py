@@ -13,6 +13,8 @@ from functools import partial
 from . import timers
 from .graphs import autograd_functions, is_autograd_function
 from .remains import Mortal
+from .sizes import Sizes
+from .texts import INSTRUMENT as TEXTS
 
 FORWARD = "__compiled_fn_"
 RESUME = "__resume_at_"
@@ -69,6 +71,8 @@ class Regions(metaclass=Mortal):
                     value = scope.get(name)
                     if callable(value) and id(value) not in self._placed:
                         belongs.update((made, compile_id) for made in autograd_functions(value))
+                        if name.startswith(FORWARD):
+                            self._hook.guarded(TEXTS, self._hook.texts.late, None, compile_id, value)
                         wrapper = self._wrap(scope, name, value, compile_id, code, True)
                         # Dynamo drops the global with the entry's code, which `entries` keeps alive; but the name is in the
                         # user's module, and other threads have run meanwhile
@@ -105,13 +109,19 @@ class Regions(metaclass=Mortal):
         forward = name.startswith(FORWARD)
         number = self._hook.next_number()
         made_by = self._timers()
-        make = made_by.call_timer if forward else made_by.resume_timer
-        wrapper = make(value, number, self._hook.outbox, self._hook.here)
+        sizes = self._hook.guarded("sizes", Sizes.taken_by, None, self._hook, number, graph) if forward else None
+        if sizes is not None:
+            wrapper = made_by.sized_timer(value, number, self._hook.outbox, self._hook.here, sizes)
+        else:
+            make = made_by.call_timer if forward else made_by.resume_timer
+            wrapper = make(value, number, self._hook.outbox, self._hook.here)
         wrapper.__wrapped__ = value
         self._hook.skip(wrapper)
         function, file, line = _place_of(code)
         if not forward:
             function, file, line = _place_of(resumed_code(value)) or (function, file, line)
+        if sizes is not None:
+            sizes.about = compile_id, name, function, file, line
         self._hook.send_added(
             number,
             "forward" if forward else "resume",

@@ -36,6 +36,8 @@ from .thread_clock import ThreadClock
 from .torch_names import TorchNames
 from .undo import Undo
 from .waits import Waits
+from .window import TICK_MS as WINDOW_TICK_MS
+from .window import Window
 
 TICK_MS = 100  # how often the queue is emptied
 LOOK_MS = EVERY_NS // 1_000_000
@@ -54,6 +56,7 @@ class Session(metaclass=Mortal):
         self._life = Life(self._hello.get("life"))
         self._options = options or {}
         self._over = threading.Event()
+        self._asked = False  # whether tuimon has asked for the end
         self._reason = "detached"
         self._numbers = iter(range(1, 2**32))
         self._cost_ns = 0.0
@@ -80,8 +83,10 @@ class Session(metaclass=Mortal):
         self._steps = Steps(self)
         self.collections = Collections(self)
         self._waits = Waits(self)
+        self.window = Window(self)
         self._communication = Communication(self)
         self._log = CompileLog(self)
+        self.texts = self._log.texts
         self.now = Now(self, self._log.heard)
 
     # ---------------------------------------------------------------- for the instruments
@@ -136,6 +141,19 @@ class Session(metaclass=Mortal):
             }
         )
         self.loops.added(number, role, before_attach)
+        self.window.added(number, role)
+
+    def send_variant(self, number, of, sizes, about):
+        """Tell tuimon that a number stands for the calls of instrument `of` at those sizes: a list of (symbol, int).
+
+        `about`: what `of` was told with, from its compile id to its line.
+        """
+        self.loops.numbers.add(number)
+        self.window.added(number, "forward", of)
+        message = {"k": "added", "t": time.monotonic_ns(), "instrument": number, "role": "forward", "variant_of": of}
+        message.update(zip(("compile_id", "name", "function", "file", "line"), about))  # noqa: B905 - 3.10 syntax
+        message.update(sizes=sizes, backend=None, before_attach=False)
+        self.outbox.put(message)
 
     def send_gap(self, what, why):
         """Tell tuimon what cannot be told here, in the report's own names, and why: a sentence."""
@@ -211,6 +229,7 @@ class Session(metaclass=Mortal):
         self.guarded("steps", self._steps.watch, None)
         self.guarded("collections", self.collections.watch, None)
         self.guarded("waits", self._waits.watch, None)
+        self.guarded("profiler windows", self.window.watch, None)
         self.guarded("communication", self._communication.watch, None)
         self.guarded("regions", self._watch_if_loaded, None)
         self.guarded("eager calls", self.eager.watch_stance, None)
@@ -269,7 +288,7 @@ class Session(metaclass=Mortal):
         self._life.watch(poll)
         next_tick = next_status = 0.0
         while True:
-            ready = poll.poll(LOOK_MS if self._looking.on else TICK_MS)
+            ready = poll.poll(WINDOW_TICK_MS if self.window.active else LOOK_MS if self._looking.on else TICK_MS)
             if self._life.is_over(poll, ready):
                 self._reason = "tuimon has gone"
                 return
@@ -281,8 +300,12 @@ class Session(metaclass=Mortal):
                 if data == b"":
                     return
                 for kind, body in decoder.feed(data) if data else ():
-                    if kind == wire.JSON_FRAME and wire.read_json(body).get("cmd") == "detach":
+                    if kind == wire.JSON_FRAME and self._commanded(wire.read_json(body)) == "detach":
+                        self._asked = True
                         return
+            if self.window.active:
+                self.outbox.flush()
+                self.window.tick()
             self._looking.tick()
             self.guarded("loops", self.loops.take, None)
             now = time.monotonic()
@@ -301,6 +324,13 @@ class Session(metaclass=Mortal):
                 self._tell_status()
             self.outbox.flush()
 
+    def _commanded(self, message):
+        """Do what tuimon asks for, and give its name; "detach" is the caller's."""
+        command = message.get("cmd")
+        if command in ("window", "window_cancel"):
+            self.window.command(command, message)
+        return command
+
     def leave(self, reason):
         """Take the hook out, and say goodbye. For whoever cannot have it served."""
         self._reason = reason
@@ -314,6 +344,8 @@ class Session(metaclass=Mortal):
         if entered:
             self._gate.release()
         left = self.undo.run()
+        if not self._asked:
+            self.window.sweep()
         try:
             self.guarded("facts", self._tell_facts, None)
             self._tell_status()

@@ -8,6 +8,7 @@ once something has been compiled; what other threads see too (the environment, t
 import json
 import os
 import sys
+from _thread import allocate_lock, start_new_thread
 
 from .remains import Mortal
 
@@ -24,6 +25,8 @@ DYNAMO = (
 )
 INDUCTOR = (("fx_graph_cache", "fx_graph_cache", True), ("force_disable_caches", "force_disable_caches", False))
 LIMITS = ("recompile_limit", "cache_size_limit")  # the newer name first
+ASK_EVERY = 5  # facts are looked at once a second
+ASK_S = 1.0
 DISABLING = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
 
 
@@ -34,6 +37,7 @@ class Settings(metaclass=Mortal):
         self._last = None
         self._dynamo = {}
         self._inductor = {}
+        self._threads = Threads()
 
     def options(self):
         """[[name, value]] of what is not the default, values as text."""
@@ -47,7 +51,8 @@ class Settings(metaclass=Mortal):
         threads = _value("torch._inductor.config", "compile_threads", self._inductor)
         if type(threads) is int and threads != _usual_threads():
             told.append(["compile_threads", str(threads)])
-        return told
+        threads = self._threads.now()
+        return told if threads is None else [*told, ["num_threads", str(threads)]]
 
     def recompile_limit(self):
         """The limit of cache entries of one frame; None where that is not known yet."""
@@ -75,6 +80,44 @@ class Settings(metaclass=Mortal):
         self._last = last
         self._dynamo = _parsed(getattr(last, "dynamo_config", None)) or self._dynamo
         self._inductor = _parsed(getattr(last, "inductor_config", None)) or self._inductor
+
+
+class Threads(metaclass=Mortal):
+    """How many threads torch computes with; the roof of a CPU goes by it.
+
+    It is a setting of each thread's own, which takes what the job has set last when it asks for the first time, and keeps that.
+    So it is a thread of its own that asks, a new one each time, by a call in C.
+    """
+
+    def __init__(self):
+        self._last = None
+        self._left = 0
+
+    def now(self):
+        """The number; None where it is not known. It is as old as `ASK_EVERY` calls at most."""
+        ask = getattr(sys.modules.get("torch"), "get_num_threads", None)
+        if ask is None or self._left:
+            self._left = max(0, self._left - 1)
+            return self._last
+        self._left = ASK_EVERY - 1
+        found, over = [], allocate_lock()
+        over.acquire()
+        try:
+            start_new_thread(_ask, (ask, found, over))
+        except RuntimeError:  # no thread is to be had
+            return self._last
+        if over.acquire(timeout=ASK_S) and found:
+            self._last = found[0]
+        return self._last
+
+
+def _ask(ask, found, over):
+    try:
+        found.append(int(ask()))
+    except Exception:  # noqa: BLE001 - torch is still being imported
+        return
+    finally:
+        over.release()
 
 
 def _parsed(text):

@@ -12,6 +12,7 @@ microsecond more in a real step, whose caches are cold; hot, in a loop of nothin
 
 import time
 from _thread import get_ident
+from operator import itemgetter
 
 RAISED = 1
 
@@ -36,6 +37,42 @@ def call_timer(fn, number, outbox, here):
         if here[0]:
             if len(queue) < limit:
                 put((number, ident(), 0, begin, now()))
+            else:
+                dropped[0] += 1
+        return result
+
+    return region
+
+
+def sized_timer(fn, number, outbox, here, sizes):
+    """As `call_timer`, for a graph that takes sizes as arguments: each set of them has an instrument of its own.
+
+    `sizes`: a `sizes.Sizes`, of which one call in Python is made for each set that has not come before.
+    """
+    now, ident, dropped, limit = time.monotonic_ns, get_ident, outbox.dropped, outbox.limit
+    queue = outbox.queue
+    put, raised, own = queue.append, RAISED, number
+    of, known, fresh = itemgetter(*sizes.places), sizes.numbers.get, sizes.fresh
+
+    def region(*args, **kwargs):
+        begin = now()
+        try:
+            result = fn(*args, **kwargs)
+        except BaseException:
+            if here[0]:
+                if len(queue) < limit:
+                    put((own, ident(), raised, begin, now()))
+                else:
+                    dropped[0] += 1
+            raise
+        if here[0]:
+            if len(queue) < limit:
+                end = now()
+                try:
+                    number = known(of(args)) or fresh(of(args))
+                except Exception:  # noqa: BLE001 - another call than Dynamo makes; the job must never see it
+                    number = own
+                put((number, ident(), 0, begin, end))
             else:
                 dropped[0] += 1
         return result

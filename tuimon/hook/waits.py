@@ -112,7 +112,7 @@ class Waits(metaclass=Mortal):
         self._hook.undo.attribute(owner, attribute, ours, original)
 
     def _dress(self, ours, original, call_at):
-        _look_like(ours, original, call_at)
+        look_like(ours, original, call_at)
         self._hook.skip(ours)
 
 
@@ -122,7 +122,7 @@ def _loaded(name):
     return None if getattr(getattr(module, "__spec__", None), "_initializing", False) is True else module
 
 
-def _look_like(ours, original, call_at):
+def look_like(ours, original, call_at):
     """Give a stand-in the name and the file of what it stands in for.
 
     Where a compiled function calls it, Dynamo breaks the graph: it goes by the file whether it may look into a function, and

@@ -1,0 +1,163 @@
+"""The graphs of the compiler as torch writes them to its log: kept as references, packed on the hook's own thread.
+
+torch makes these texts for its log whether we keep them or not. What AOTAutograd has made of a graph is what counts; Dynamo's
+own graph goes out only where a compilation ends without one (a backend that takes that). Lines of comment hold the user's
+source, and are left out before anything leaves the process.
+
+Of a graph that was compiled before the attach, Inductor's code object still has its own form of it.
+"""
+
+import re
+import time
+from binascii import b2a_base64
+
+from .graphs import held_by, is_autograd_function
+from .remains import Mortal
+
+INSTRUMENT = "graph texts"
+OF_AOT = ("aot_forward_graph", "aot_backward_graph", "aot_inference_graph")
+OF_DYNAMO = "dynamo_output_graph"
+CODE = "inductor_output_code"
+KINDS = frozenset((*OF_AOT, OF_DYNAMO, CODE))
+LONGEST = 8 * 1024 * 1024  # characters of one text
+MOST_HELD = 32 * 1024 * 1024  # characters in all that wait to be sent
+MOST_OPEN = 16  # compilations whose own graph is kept until they end
+PIECE = 1 << 18  # characters that are packed at a time: the GIL is not held for longer
+FARTHEST = 14  # links to a graph's code object
+MOST = 400  # objects looked at for one graph
+_COMMENT = re.compile(r"(?m)^[ \t]*#.*\n?")
+
+
+class Texts(metaclass=Mortal):
+    """Takes the texts where they come up, on the compiling thread."""
+
+    def __init__(self, hook):
+        self._hook = hook
+        self._open = {}  # compilation -> (ns, Dynamo's text), while no other has come
+        self._taken = 0  # characters; counted by compiling threads, one of which compiles at a time
+        self._packed = [0]  # and by the hook's thread
+
+    def record(self, at, kind, metadata, payload):
+        """A record of one of `KINDS`."""
+        if type(payload) is not str:
+            return
+        key = _key(metadata)
+        if kind == OF_DYNAMO:
+            while len(self._open) >= MOST_OPEN:  # compilations that have never ended
+                self._open.pop(next(iter(self._open), None), None)
+            self._open[key] = at, payload, metadata.get("attempt") or 0
+            return
+        if kind in OF_AOT:
+            self._open.pop(key, None)
+        self._put(at, _compile_id(key), metadata.get("attempt") or 0, kind, payload)
+
+    def ended(self, metadata):
+        """A compilation is over: what is left of it is told."""
+        found = self._open.pop(_key(metadata), None) if self._open else None
+        if found is not None and metadata["compilation_metrics"].get("fail_type") is None:
+            at, text, attempt = found
+            self._put(at, _compile_id(_key(metadata)), attempt, OF_DYNAMO, text)
+
+    def late(self, compile_id, graph):
+        """Tell what hangs on a graph's callable from before the attach."""
+        counts = {}
+        for code, backward in code_objects(graph):
+            trains = getattr(code, "fx_kwargs", None)
+            backward = backward or (type(trains) is dict and trains.get("is_backward") is True)
+            kind = "aot_backward_graph" if backward else "aot_forward_graph"
+            place = counts[kind] = counts.get(kind, -1) + 1
+            direction = "backward" if backward else "forward"
+            for told, name in ((kind, "inductor_post_grad_graph_str"), (CODE, "source_code")):
+                text = getattr(code, name, None)
+                if type(text) is str and text:
+                    self._put(time.monotonic_ns(), compile_id, 0, told, text, place=place, direction=direction, late=True)
+
+    def _put(self, at, compile_id, attempt, kind, text, late=False, **more):
+        size = len(text)
+        message = {"k": "graph", "t": at, "compile_id": compile_id, "attempt": attempt, "kind": kind, "length": size}
+        message.update(before_attach=late, model_bytes=None, **more)
+        if size > LONGEST or self._taken - self._packed[0] + size > MOST_HELD:
+            message.update(z="", cut=True)
+            self._hook.outbox.put(message)
+            return
+        self._taken += size
+        dropped = self._hook.outbox.dropped[0]
+        self._hook.outbox.put(_Packing(message, text, self._packed))
+        if self._hook.outbox.dropped[0] != dropped:
+            self._packed[0] += size  # a full queue; at worst another thread's drop is taken for ours
+
+
+class _Packing(metaclass=Mortal):
+    """A message that is made when it is sent."""
+
+    def __init__(self, message, text, packed):
+        self._message = message
+        self._text = text
+        self._packed = packed
+
+    def __call__(self):
+        """The message; on the hook's thread."""
+        text, self._text = self._text, ""
+        self._packed[0] += len(text)
+        try:
+            self._message["z"] = packed(text)
+        except Exception as error:  # noqa: BLE001 - one text less, and it is said
+            self._message.update(z="", cut=True, why=repr(error)[:200])
+        return self._message
+
+
+def packed(text):
+    """A text without its lines of comment, compressed, in base64."""
+    import zlib
+
+    press, parts, at = zlib.compressobj(1), [], 0
+    while at < len(text):
+        end = text.find("\n", at + PIECE) + 1 or len(text)
+        parts.append(press.compress(_COMMENT.sub("", text[at:end]).encode("utf-8", "backslashreplace")))
+        at = end
+    parts.append(press.flush())
+    return b2a_base64(b"".join(parts), newline=False).decode()
+
+
+def code_objects(graph):
+    """[(Inductor's object, whether it was found as a backward)] behind a compiled graph's callable, nearest first."""
+    found, seen, near = [], set(), [(graph, False)]
+    for _ in range(FARTHEST):
+        further = []
+        for value, backward in near:
+            if id(value) in seen or len(seen) > MOST:
+                continue
+            seen.add(id(value))
+            if type(value).__name__ == "CompiledFxGraph":
+                found.append((value, backward))
+            elif isinstance(value, type):
+                if is_autograd_function(value):
+                    for name in ("compiled_fw", "compiled_bw"):
+                        half = vars(value).get(name)
+                        half = getattr(half, "__func__", half)
+                        if half is not None:
+                            further.append((half, name == "compiled_bw"))
+            else:
+                further += [(one, backward) for one in held_by(value) or _attributes(value)]
+        near = further
+    return found
+
+
+def _attributes(value):
+    """What a plain callable object of torch's own holds that can be called."""
+    module = type(value).__module__
+    if not isinstance(module, str) or not module.startswith(("torch._functorch", "torch._inductor", "torch._dynamo")):
+        return []
+    return [one for one in list(getattr(value, "__dict__", {}).values()) if callable(one)]
+
+
+def _key(metadata):
+    return metadata.get("compiled_autograd_id"), metadata.get("frame_id"), metadata.get("frame_compile_id")
+
+
+def _compile_id(key):
+    """As torch writes a CompileId."""
+    autograd, frame, number = key
+    if autograd is None:
+        return f"{frame}/{number}"
+    return f"!{autograd}" if frame is None else f"!{autograd}/{frame}/{number}"
