@@ -7,7 +7,9 @@ from typing import Any
 
 from tuimon import events as ev
 from tuimon.hook import wire
-from tuimon.sources import break_texts, carried, trace_records
+from tuimon.sources import break_texts, carried, trace_records, windows
+from tuimon.sources.graph_messages import MOST_WEIGHT as MOST_ROWS_WEIGHT
+from tuimon.sources.graph_messages import GraphMessages
 from tuimon.sources.inbox import weight
 
 MOST_COLD = 256
@@ -20,9 +22,14 @@ MOST_WEIGHT = 2000
 class LiveDecoder:
     """Turns frames into events, one after the other. It keeps what the frames tell once: the command, the pid, the way in."""
 
-    def __init__(self, pid: int | None, command: str, how: str) -> None:
-        """`pid` and `command` as tuimon knows the target; `how` is the way it was attached to."""
+    def __init__(self, pid: int | None, command: str, how: str, *, files: bool = True) -> None:
+        """`pid` and `command` as tuimon knows the target; `how` is the way it was attached to.
+
+        `files`: whether the files that it writes lie on this host, and are read here.
+        """
         self._pid = pid
+        self._files = files
+        self._graphs = GraphMessages()
         self._command = command
         self._how = how
         self._cold: dict[str, tuple[str, str]] = {}
@@ -47,6 +54,8 @@ class LiveDecoder:
             "device": lambda m: [ev.DeviceSamples(m["t"], m["rows"])],
             "sync": lambda m: [ev.SyncLooked(m["t"], *row) for row in m["rows"]],
             "event": carried.decode,
+            "graph": self._graphs.read,
+            "window": lambda m: windows.events(m, self._pid, files=self._files),
             "counted": lambda m: [ev.HistoryCounted(m["t"], m.get("compiles"), m.get("breaks"), m.get("graphs"))],
         }
 
@@ -92,6 +101,9 @@ class LiveDecoder:
     def _trace(self, message: Mapping[str, Any]) -> list[ev.Event]:
         thread = message["thread"]
         found = trace_records.record_events(message["t"], thread, message["record"], message.get("payload"), message)
+        for event in found:
+            if isinstance(event, ev.CompileStarted) and event.direction == "forward":
+                self._graphs.began(event.compile_id)
         if thread in self._cold and any(
             isinstance(event, (ev.PhaseBegan, ev.PhaseEnded, ev.CompileFinished)) for event in found
         ):
@@ -214,7 +226,7 @@ class LiveDecoder:
 _TELLS_THE_PHASE = (ev.PhaseBegan, ev.PhaseEnded, ev.CompileFinished)
 _CODE = ("code", "function", "qualname", "file", "line")
 _ADDED = ("instrument", "role", "compile_id", "name", "function", "file", "line", "backend", "before_attach")
-_ADDED_SELDOM = ("code", "offset", "why", "counted", "ops", "group")
+_ADDED_SELDOM = ("code", "offset", "why", "counted", "ops", "group", "variant_of", "sizes")
 
 
 def _id(compile_id: Any) -> str:
@@ -229,6 +241,7 @@ def _stack(rows: Any) -> tuple[tuple[str, int, str], ...]:
 def _fit(event: ev.Event) -> ev.Event:
     """The event, checked. Raises ValueError for one that cannot be."""
     found = carried.checked(event)
-    if not isinstance(found, ev.Samples) and weight(found) > MOST_WEIGHT:
+    most = MOST_ROWS_WEIGHT if isinstance(found, (ev.GraphSeen, ev.KernelsSeen)) else MOST_WEIGHT
+    if not isinstance(found, ev.Samples) and weight(found) > most:
         raise ValueError(f"a {type(event).__name__} larger than any is")
     return found

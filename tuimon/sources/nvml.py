@@ -124,6 +124,8 @@ class NvmlSource:
         # a driver that has lost a GPU may hang or crash in its own shutdown; the end of the process does the same work
         if self._initialised and not any(device.lost for device in self._devices):
             with contextlib.suppress(self._nvml.NVMLError):
+                for device in self._devices:
+                    device.close()
                 self._calls(self._nvml.nvmlShutdown)
 
     def _failed(self, error: BaseException) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tuimon.events import GpuSampled
 from tuimon.sources import nvml_words as words
+from tuimon.sources.nvml_gpm import Gpm
 
 REST_S = 30.0
 """How long a value rests after a failure that may pass (no permission, a timeout)."""
@@ -108,6 +109,23 @@ def _memory_clock(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
     return (float(_number(calls(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM))),)
 
 
+def _memory_clock_max(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
+    return (float(_number(calls(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM))),)
+
+
+def _bus(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
+    return (_number(calls(nvml.nvmlDeviceGetMemoryBusWidth, handle)),)
+
+
+def _cores(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
+    return (_number(calls(nvml.nvmlDeviceGetNumGpuCores, handle)),)
+
+
+def _capability(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
+    major, minor = calls(nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    return (f"{_number(major)}.{_number(minor)}",)
+
+
 def _throttle(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
     try:
         bits = calls(nvml.nvmlDeviceGetCurrentClocksEventReasons, handle)
@@ -128,6 +146,10 @@ READERS = (
     Reader(("sm_clock_max_mhz",), _sm_clock_max, once=True),
     Reader(("memory_clock_mhz",), _memory_clock),
     Reader(("throttle",), _throttle),
+    Reader(("memory_clock_max_mhz",), _memory_clock_max, once=True),
+    Reader(("memory_bus_bits",), _bus, once=True),
+    Reader(("cores",), _cores, once=True),
+    Reader(("compute_capability",), _capability, once=True),
 )
 
 
@@ -192,6 +214,7 @@ class Device:
         self._known: dict[str, Any] = {}
         self._never: dict[Reader, str] = {}
         self._resting: dict[Reader, tuple[float, str]] = {}
+        self._gpm = Gpm(nvml, calls)
         try:
             self._handle = calls(nvml.nvmlDeviceGetHandleByIndex, index)
         except nvml.NVMLError as error:
@@ -234,6 +257,14 @@ class Device:
                         self._known.update(read)
                     continue
             missing += [(field, why) for field in reader.fields]
+        if self._lost is None:
+            try:
+                activity, absent_of_it = self._gpm.read(self._handle)
+            except self._nvml.NVMLError as error:
+                self._lost = words.no_value(error.value)
+            else:
+                values.update(activity)
+                missing += absent_of_it
         if self._lost is not None:
             values, missing = {}, [("gpu", self._lost)]
         return GpuSampled(
@@ -246,6 +277,10 @@ class Device:
             missing=tuple(missing),
             **values,
         )
+
+    def close(self) -> None:
+        """Give back what the driver keeps for it."""
+        self._gpm.close()
 
     def _read_name(self) -> str | None:
         try:

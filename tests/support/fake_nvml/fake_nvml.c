@@ -240,6 +240,30 @@ API int nvmlDeviceGetMaxClockInfo(struct gpu *gpu, unsigned type, unsigned *out)
     return unsigned32(gpu, key, out);
 }
 
+API int nvmlDeviceGetMemoryBusWidth(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "bus.bits", out); }
+API int nvmlDeviceGetNumGpuCores(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "cores", out); }
+
+API int nvmlDeviceGetCudaComputeCapability(struct gpu *gpu, int *major, int *minor)
+{
+    unsigned value;
+    int code = unsigned32(gpu, "capability", &value);
+    if (code == OK) {
+        *major = (int)(value / 10);
+        *minor = (int)(value % 10);
+    }
+    return code;
+}
+
+API int nvmlSystemGetDriverVersion(char *out, unsigned size)
+{
+    char text[WIDTH] = "580.00";
+    int code = ask(-1, "driver", text);
+    if (code > 0)
+        return code;
+    snprintf(out, size, "%s", text);
+    return OK;
+}
+
 API int nvmlDeviceGetCurrentClocksEventReasons(struct gpu *gpu, unsigned long long *out)
 {
     return number(gpu, "reasons", out);
@@ -289,4 +313,75 @@ API int nvmlDeviceGetComputeRunningProcesses_v3(struct gpu *gpu, unsigned *count
 API int nvmlDeviceGetComputeRunningProcesses_v2(struct gpu *gpu, unsigned *count, struct process *out)
 {
     return processes(gpu, "processes.old", count, out);
+}
+
+/* ---- GPM: "gpm.support 1", "gpm.get 0" for each sample, "gpm.10 38.5" for the value of metric 10 between the last two */
+
+struct sample {
+    struct gpu *gpu;
+};
+struct support {
+    unsigned version, supported;
+};
+struct metric {
+    unsigned id;
+    int code;
+    double value;
+    char *names[3];
+};
+struct metrics {
+    unsigned version, count;
+    struct sample *first, *second;
+    struct metric of[];
+};
+_Static_assert(sizeof(struct metric) == 40, "nvmlGpmMetric_t");
+static int samples; /* that are allocated and not freed */
+
+API int nvmlGpmQueryDeviceSupport(struct gpu *gpu, struct support *out)
+{
+    out->supported = 0;
+    int code = unsigned32(gpu, "gpm.support", &out->supported);
+    return code == NOT_SUPPORTED ? OK : code;
+}
+
+API int nvmlGpmSampleAlloc(struct sample **out)
+{
+    *out = calloc(1, sizeof **out);
+    samples++;
+    return OK;
+}
+
+API int nvmlGpmSampleFree(struct sample *sample)
+{
+    free(sample);
+    samples--;
+    return OK;
+}
+
+/* Not of the real library: how many samples a test has left behind. */
+API int fakeSamples(void) { return samples; }
+
+API int nvmlGpmSampleGet(struct gpu *gpu, struct sample *sample)
+{
+    unsigned long long value;
+    int code = number(gpu, "gpm.get", &value);
+    sample->gpu = gpu;
+    return code == NOT_SUPPORTED ? OK : code;
+}
+
+API int nvmlGpmMetricsGet(struct metrics *all)
+{
+    if (all->version != 1)
+        return VERSION_MISMATCH;
+    if (!all->first->gpu || !all->second->gpu || all->first == all->second)
+        return INVALID;
+    for (unsigned i = 0; i < all->count; i++) {
+        char key[32], text[WIDTH];
+        snprintf(key, sizeof key, "gpm.%u", all->of[i].id);
+        int code = ask(all->second->gpu->index, key, text);
+        all->of[i].code = code < 0 ? NOT_SUPPORTED : code;
+        if (code == OK)
+            all->of[i].value = strtod(text, NULL);
+    }
+    return OK;
 }

@@ -1,0 +1,75 @@
+"""Profiler windows of a live job: what the hook says of one, and the file that it leaves, which is read and taken away."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tuimon import events as ev
+from tuimon.hook import wire
+from tuimon.sources import kineto
+from tuimon.sources.trace_file import Unreadable
+
+MOST_BYTES = 2**28
+"""A window's file is read up to so many bytes; the hook keeps it far below."""
+
+_NAME = re.compile(r"tuimon-window-\d{1,10}-\d{1,10}\.json")
+_FIELDS = ("window", "state", "why", "steps", "job_s", "slower", "begin_ns", "end_ns")
+_BEGINS = b'{"k":"window",'
+
+
+def is_window(kind: int, body: bytes) -> bool:
+    """Whether a frame of the hook's is about a window; where frames are passed on, it has to be read on the job's own host."""
+    return kind == wire.JSON_FRAME and body.startswith(_BEGINS)
+
+
+def events(message: Mapping[str, Any], pid: int | None, *, files: bool = True) -> list[ev.Event]:
+    """The events in a message of kind "window": how it stands, and where it is closed what it holds.
+
+    `pid` is the job's, whose view of the file system the path is in; with `files` False the path is another host's, and is
+    left alone.
+    """
+    told = {name: message[name] for name in _FIELDS if message.get(name) is not None}
+    changed = ev.WindowChanged(message["t"], **told)
+    path = message.get("path")
+    if changed.state != "closed" or not path or not files:
+        return [changed]
+    try:
+        trace = _take(str(path), changed.window, pid)
+    except Unreadable as error:
+        why = f"the profile that torch wrote {error}"
+        return [replace(changed, why=f"{changed.why}; {why}" if changed.why else why)]
+    seen = trace.seen
+    if isinstance(changed.begin_ns, int) and isinstance(changed.end_ns, int):  # on the job's clock, as all else
+        seen = replace(seen, t_ns=changed.t_ns, begin_ns=changed.begin_ns, end_ns=changed.end_ns)
+    return [changed, seen]
+
+
+def _take(path: str, window: int, pid: int | None) -> kineto.Trace:
+    """What the file holds; it is gone afterwards. Raises Unreadable.
+
+    Its name comes from the job, so only a plain file that is called as a window's file is touched.
+    """
+    if not _NAME.fullmatch(os.path.basename(path)) or not os.path.isabs(path) or "\0" in path or len(path) > 4096:
+        raise Unreadable("has a name that none has")
+    places = [Path(path)] if pid is None else [Path(f"/proc/{pid}/root{path}"), Path(path)]
+    found = next((place for place in places if _is_plain(place)), None)
+    if found is None:
+        raise Unreadable("is not there")
+    try:
+        return kineto.read(found, window=window, most=MOST_BYTES)
+    finally:
+        with contextlib.suppress(OSError):  # the hook takes it away with itself
+            found.unlink()
+
+
+def _is_plain(place: Path) -> bool:
+    try:
+        return not place.is_symlink() and place.is_file()
+    except OSError:
+        return False
