@@ -6,19 +6,28 @@ rate, and which of the four it is goes with it everywhere.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+if TYPE_CHECKING:
+    from tuimon.roofline.machines import Bandwidth, Machine, Peak, Sparsity, Unit
+
 How = Literal["declared", "datasheet", "derived", "calibrated"]
+ORDER: tuple[How, ...] = ("calibrated", "derived", "datasheet", "declared")
+"""The best provenance first: measured on this device, told by its driver, printed by its maker, stated by a person."""
+
+_OTHERWISE = {"calibrated": "calibrated", "derived": "driver", "datasheet": "sheet", "declared": "declared"}
+"""What is behind the name of a ceiling that stands beside a better one of the same machine, unit, dtype and boundary."""
 
 _REQUIRED = ("name", "peak_flops", "bandwidth_bytes_s", "boundary", "how")
 _TEXTS = ("name", "boundary", "how", "source")
@@ -69,6 +78,15 @@ class Ceiling:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= 1e30:
                 raise CeilingError(f"{field} must be a number from 1 to 1e30, not {value!r}")
             object.__setattr__(self, field, float(value))
+        if self.unit not in (None, "matrix", "vector"):
+            raise CeilingError(f"unit must be matrix or vector, not {self.unit!r}")
+        if not isinstance(self.dtype, str) or not self.dtype.isprintable():
+            raise CeilingError(f"dtype must be a text, such as bf16, not {self.dtype!r}")
+        if not isinstance(self.dense, bool):
+            raise CeilingError(f"dense must be true or false, not {self.dense!r}")
+        clock = self.clock_mhz
+        if clock is not None and (isinstance(clock, bool) or not isinstance(clock, (int, float)) or not 1 <= clock <= 1e6):
+            raise CeilingError(f"clock_mhz must be a number from 1 to 1e6, not {clock!r}")
 
     @property
     def ridge(self) -> float:
@@ -80,6 +98,86 @@ class Ceiling:
         return min(self.peak_flops, intensity * self.bandwidth_bytes_s)
 
 
+def ceilings_of(
+    machine: Machine,
+    *,
+    dtype: str,
+    unit: Unit,
+    boundary: str,
+    how: How | None = None,
+    threads: int | None = None,
+    sparsity: Sparsity = "dense",
+) -> tuple[Ceiling, ...]:
+    """What bounds work of this dtype and unit on a machine, its bytes counted at `boundary`; () where a figure is not known.
+
+    The best provenance first, one for each way in which the peak or the bandwidth was had, each with a name of its own; where a
+    way has only one of the two, the best known other one stands in, and the ceiling is called by the weaker of both. `how`:
+    that way only. `threads`: of a CPU's calibrations the one that is nearest to it.
+    """
+    from tuimon.roofline.machines import dtype_of
+
+    found: list[Ceiling] = []
+    taken: list[tuple[Peak, Bandwidth]] = []
+    for way in ORDER if how is None else (how,):
+        own_peak = machine.peak(unit, dtype, sparsity, how=way, threads=threads)
+        own_bandwidth = machine.bandwidth(boundary, how=way, threads=threads)
+        if own_peak is None and own_bandwidth is None:
+            continue
+        peak = own_peak or machine.peak(unit, dtype, sparsity, threads=threads)
+        bandwidth = own_bandwidth or machine.bandwidth(boundary, threads=threads)
+        if peak is None or bandwidth is None or (peak, bandwidth) in taken:
+            continue
+        taken.append((peak, bandwidth))
+        weaker = max(peak.how, bandwidth.how, key=ORDER.index)
+        words = [machine.name, dtype_of(dtype)]
+        words += ["2:4"] * (sparsity == "2:4") + ["vector"] * (unit == "vector" and machine.key[:3] != "cpu")
+        words += [boundary] * (boundary != machine.memory)
+        words += [_OTHERWISE[way]] * bool(found)
+        if peak.threads is not None:
+            words.append(f"{peak.threads} thread{'s' if peak.threads > 1 else ''}")
+        spreads = [spread for spread in (peak.spread, bandwidth.spread) if spread is not None]
+        source = peak.source
+        if bandwidth.source != source:
+            source = f"peak ({peak.how}): {source}; bandwidth ({bandwidth.how}): {bandwidth.source}"
+        found.append(
+            Ceiling(
+                name=" ".join(words),
+                peak_flops=peak.flops,
+                bandwidth_bytes_s=bandwidth.bytes_s,
+                boundary=boundary,
+                how=weaker,
+                source=source,
+                unit=unit,
+                dtype=dtype_of(dtype),
+                dense=sparsity == "dense",
+                clock_mhz=peak.clock_mhz,
+                spread=max(spreads, default=None),
+            )
+        )
+    return tuple(found)
+
+
+def now(ceiling: Ceiling, sm_clock_mhz: float | None, reasons: Sequence[str]) -> Ceiling | None:
+    """The roof at the clock that the device runs at now, named with the driver's reasons for it.
+
+    Its peak scales with the clock, the memory's bandwidth does not. None where the ceiling's own clock or the present one is
+    not known, or the device idles: its clock then says nothing of what it could do.
+    """
+    if ceiling.clock_mhz is None or sm_clock_mhz is None or not sm_clock_mhz > 0 or "idle" in reasons:
+        return None
+    peak = ceiling.peak_flops * sm_clock_mhz / ceiling.clock_mhz
+    if not (math.isfinite(peak) and peak >= 1):
+        return None
+    why = ", ".join(reasons) or "no limit told"
+    return replace(
+        ceiling,
+        name=f"now: {sm_clock_mhz:,.0f} MHz ({why})",
+        peak_flops=peak,
+        clock_mhz=sm_clock_mhz,
+        source=f"{ceiling.name} at the present clock instead of {ceiling.clock_mhz:,.0f} MHz: {why}",
+    )
+
+
 def load_ceilings(extra: Path | None = None) -> tuple[Ceiling, ...]:
     """The packaged ceilings, and the user's from the TOML file `extra`.
 
@@ -89,23 +187,13 @@ def load_ceilings(extra: Path | None = None) -> tuple[Ceiling, ...]:
     packaged = resources.files("tuimon.roofline").joinpath("ceilings.toml").read_bytes()
     ceilings = {ceiling.name: ceiling for ceiling in parse_ceilings(packaged, "ceilings.toml")}
     if extra is not None:
-        ceilings.update((ceiling.name, ceiling) for ceiling in parse_ceilings(_read(extra), str(extra)))
+        ceilings.update((ceiling.name, ceiling) for ceiling in parse_ceilings(read_file(extra), str(extra)))
     return tuple(ceilings.values())
 
 
 def parse_ceilings(data: bytes, origin: str) -> tuple[Ceiling, ...]:
     """The ceilings in the bytes of a TOML file, in its order. `origin` names it in errors. Raises CeilingError."""
-    try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise CeilingError(f"{origin}: not UTF-8 text") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise CeilingError(f"{origin}: not TOML: {error}") from None
-    entries = document.pop("ceiling", [])
-    if document:
-        raise CeilingError(f"{origin}: unknown {_quoted(document)}; a file of ceilings holds [[ceiling]] entries only")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise CeilingError(f"{origin}: write each ceiling under a heading [[ceiling]], with two brackets")
+    entries = read_document(data, origin).get("ceiling", [])
     ceilings: dict[str, Ceiling] = {}
     for number, entry in enumerate(entries, 1):
         where = f"{origin}: ceiling {number}"
@@ -118,8 +206,26 @@ def parse_ceilings(data: bytes, origin: str) -> tuple[Ceiling, ...]:
     return tuple(ceilings.values())
 
 
+def read_document(data: bytes, origin: str) -> dict[str, Any]:
+    """The [[ceiling]] and [[machine]] entries in the bytes of a TOML file, as they are. Raises CeilingError."""
+    try:
+        document: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise CeilingError(f"{origin}: not UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise CeilingError(f"{origin}: not TOML: {error}") from None
+    unknown = set(document) - {"ceiling", "machine"}
+    if unknown:
+        holds = "a file of ceilings holds [[ceiling]] and [[machine]] entries only"
+        raise CeilingError(f"{origin}: unknown {_quoted(unknown)}; {holds}")
+    for kind, entries in document.items():
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise CeilingError(f"{origin}: write each {kind} under a heading [[{kind}]], with two brackets")
+    return document
+
+
 def _ceiling(entry: dict[str, Any], where: str) -> Ceiling:
-    unknown = set(entry) - {*_REQUIRED, "source"}
+    unknown = set(entry) - {*_REQUIRED, "source", "unit", "dtype", "dense", "clock_mhz"}
     if unknown:
         raise CeilingError(f"{where}: unknown {_quoted(unknown)}")
     lacking = [field for field in _REQUIRED if field not in entry]
@@ -135,7 +241,8 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(repr(name) for name in sorted(names))
 
 
-def _read(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
+    """The bytes of a file of ceilings. Raises CeilingError where it cannot be read, or is none by its size."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)

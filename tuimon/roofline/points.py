@@ -132,8 +132,13 @@ def of_roof(intensity: float | None, rate: float | None, bound: Bound, ceiling: 
     Under the flat part the intensity does not matter as long as it can only be larger. An intensity of unknown direction
     says nothing about the roof. With an upper bound the roof is an upper bound too: the true share is this or more.
     """
+    return of_roof_at(intensity, rate, bound, ceiling.peak_flops, ceiling.bandwidth_bytes_s)
+
+
+def of_roof_at(intensity: float | None, rate: float | None, bound: Bound, peak: float, bandwidth: float) -> float | None:
+    """`of_roof` under a roof of this peak (FLOP/s) and bandwidth (bytes/s)."""
     if intensity is None or rate is None or bound == "unknown":
         return None
-    if bound == "lower" and intensity < ceiling.ridge:
+    if bound == "lower" and intensity < peak / bandwidth:
         return None
-    return rate / ceiling.roof(intensity)
+    return rate / min(peak, intensity * bandwidth)
