@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.dump import dump, negatives
+from tests.roofline.jobs import HOST
 from tuimon import events as ev
 from tuimon.model import Model
 from tuimon.model.findings import findings
@@ -45,7 +46,8 @@ def sound(model: Model) -> None:
     """Nothing below zero, and whatever is in there can be told."""
     assert list(negatives(dump(model))) == []
     findings(model)
-    render(build(model), "json")
+    for form in ("json", "text", "md"):
+        render(build(model, known=HOST), form)
 
 
 def split(events: tuple[ev.Event, ...], at: list[int]) -> list[tuple[ev.Event, ...]]:
@@ -153,7 +155,39 @@ EVENTS: st.SearchStrategy[ev.Event] = st.one_of(
         ev.InstrumentAdded, TIMES, st.integers(0, 6),
         st.sampled_from(("forward", "backward", "resume", "optimizer", "eager", "crossing")), st.none() | IDS, NAMES, NAMES,
         FILES, LINES, before_attach=st.booleans(), code=CODES, offset=OFFSETS,
-        why=st.sampled_from(("", "limit", "skipped", "stance")),
+        why=st.sampled_from(("", "limit", "skipped", "stance")), variant_of=st.none() | st.integers(0, 6),
+        sizes=st.sampled_from(((), (("s0", 3),), (("s0", 4),))),
+    ),
+    st.builds(
+        ev.GraphSeen, TIMES, IDS, st.sampled_from(("forward", "backward")), st.integers(0, 2), st.integers(0, 2),
+        st.sampled_from(("aten", "torch")),
+        st.sampled_from((
+            (), (("mm", (("f32", ("s0", "3")), ("f32", ("3", "4"))), (("f32", ("s0", "4")),), "", 2),),
+            (("odd", (), (), "{", 1),),
+        )),
+        st.sampled_from(((), (("f32", ("s0", "3"), 1),), (("odd", ("1/0",), 1),))),
+        st.sampled_from(((), (("f32", ("s0**99999",), 1),))), cut=st.booleans(),
+    ),
+    st.builds(
+        ev.WindowChanged, TIMES, st.integers(0, 3),
+        st.sampled_from(("waiting", "open", "closed", "refused", "cancelled")), TEXTS, st.integers(0, 5), SECONDS, SECONDS,
+    ),
+    st.builds(
+        ev.KernelsSeen, TIMES, st.integers(0, 3),
+        st.lists(
+            st.tuples(
+                NAMES, st.sampled_from(("", "aten::mm", "aten::add", "odd")),
+                st.sampled_from(((), (("float", (2, 3)), ("float", (3, 4))), (("odd", ()),))), st.sampled_from(("", "{}", "[")),
+                st.none() | IDS, st.integers(0, 1), st.integers(0, 9), st.integers(0, 10**9), st.integers(0, 9),
+                st.integers(0, 9),
+            ),
+            max_size=3,
+        ).map(tuple),
+        TIMES, TIMES, regions=st.lists(st.tuples(IDS, st.integers(0, 9), st.integers(0, 10**9)), max_size=2).map(tuple),
+        device=st.sampled_from(("", "NVIDIA H100 80GB HBM3")),
+    ),
+    st.lists(st.tuples(st.integers(0, 6), TIMES, st.integers(-5, 10**9)), max_size=3).map(
+        lambda rows: ev.DeviceSamples(0, tuple(rows))
     ),
     st.builds(ev.ThreadSeen, TIMES, st.integers(0, 2), THREADS),
     ROWS.map(lambda rows: ev.Samples(rows[-1][4] if rows else 0, rows)),

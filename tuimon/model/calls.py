@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tuimon import events as ev
 from tuimon.model.identity import entry_number, frame_key
-from tuimon.model.parts import Boundary, Frame, Region
+from tuimon.model.laps import SizedCalls, Track, track
+from tuimon.model.parts import Boundary, Frame, Region, Sizes
 from tuimon.model.stepping import StepFold
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class _Instrument:
     """For "eager": the frame whose calls these are."""
     skipped: str | None = None
     """For "crossing": the key of the boundary whose crossings these are."""
+    track: Track | None = None
+    """For a region: where its calls are counted by the second."""
+    sizes: Sizes = ()
+    """Of a forward graph with symbols: what they are in these calls."""
 
 
 class CallFold:
@@ -68,6 +73,9 @@ class CallFold:
         self._of_entry: dict[Entry, list[_Instrument]] = {}
         self._threads: dict[int, _Thread] = {}
         self._graphs: Counter[str] = Counter()
+        self._tracks: dict[tuple[str, Sizes, bool], Track] = {}
+        self._sized: dict[Entry, SizedCalls] = {}
+        """Of entries whose forward calls have sizes."""
         self.steps = StepFold(model)
         self.handlers: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.InstrumentAdded: self._added,
@@ -76,6 +84,7 @@ class CallFold:
             ev.LoopsSeen: self.steps.loops,
             ev.SiteSeen: self.steps.site,
             ev.StackSeen: self._look,
+            ev.DeviceSamples: self._device_samples,
         }
 
     def _thread_seen(self, event: ev.ThreadSeen) -> None:
@@ -96,7 +105,11 @@ class CallFold:
         instrument = _Instrument(event.role, entry)
         self._instruments[event.instrument] = instrument
         if event.role in ("forward", "backward"):
-            instrument.region = self._region(event, generation)
+            region = instrument.region = self._same_region(event) or self._region(event, generation)
+            instrument.sizes = event.sizes
+            instrument.track = self._track(region, event.sizes)
+            if event.sizes and entry is not None:
+                self._sized.setdefault(entry, SizedCalls())
             frame = self._model.frames.get(instrument.region.frame or "")
             instrument.changed_guard = frame is not None and _has_older_entry(frame, event.compile_id)
             instrument.is_optimizer = (
@@ -122,6 +135,18 @@ class CallFold:
         called = "eager" if event.role == "eager" else f"{generation}:{event.compile_id or event.name}"
         of_frame = frame_key(generation, event.compile_id) if event.compile_id and event.role != "eager" else None
         self.steps.added(event, called, of_frame or "", is_optimizer=instrument.is_optimizer)
+
+    def _same_region(self, event: ev.InstrumentAdded) -> Region | None:
+        """The region that this instrument times other calls of, those of another size."""
+        base = self._instruments.get(event.variant_of) if event.variant_of is not None else None
+        return None if base is None else base.region
+
+    def _track(self, region: Region, sizes: Sizes, *, device: bool = False) -> Track:
+        key = (region.key, sizes, device)
+        known = self._tracks.get(key)
+        if known is None:
+            known = self._tracks[key] = track(region, sizes, self._model.versions, device=device)
+        return known
 
     def _frame_of(self, event: ev.InstrumentAdded, generation: int) -> Frame | None:
         """The frame whose calls in eager an instrument counts: by its code object, which a reset does not change."""
@@ -170,6 +195,7 @@ class CallFold:
             before_attach=event.before_attach,
         )
         self._model.regions[key] = region
+        self._model.graph_fold.region(region)
         return region
 
     def _samples(self, event: ev.Samples) -> None:
@@ -231,6 +257,7 @@ class CallFold:
             region.raised += 1
         took = max(0, end_ns - begin_ns)
         began = begin_ns
+        steady = False
         if first:
             if instrument.entry is not None and region.direction == "forward":
                 instrument.tail = self._model.tail_of(*instrument.entry)
@@ -239,10 +266,13 @@ class CallFold:
             region.initial.add(max(0, end_ns - began))
         elif self._model.compiling_between(thread_number, begin_ns, end_ns):
             region.initial.add(took)
-        elif instrument.changed_guard:
-            region.after_guard_change.add(took)
         else:
-            region.steady.add(took)
+            steady = True
+            (region.after_guard_change if instrument.changed_guard else region.steady).add(took)
+        if self._sized and instrument.entry in self._sized:
+            self._with_sizes(instrument, region, steady, flags, took, end_ns)
+        elif steady and not flags & RAISED and instrument.track is not None:
+            instrument.track.add(took, end_ns)
         self.steps.counting.share(region.share, took, end_ns)
         thread.told_ns += took
         if region.direction != "forward" or instrument.entry is None:
@@ -259,6 +289,33 @@ class CallFold:
             under_way.append((end_ns, thread.told_ns))
             if len(under_way) > DEEPEST:
                 del under_way[0]
+
+    def _with_sizes(self, instrument: _Instrument, region: Region, steady: bool, flags: int, took: int, end_ns: int) -> None:
+        """A call of a graph with symbols."""
+        assert instrument.entry is not None
+        sized = self._sized[instrument.entry]
+        if region.direction == "forward":
+            sized.forward(instrument.sizes)
+            counted = instrument.track
+        else:
+            sizes = sized.backward()
+            counted = self._track(region, sizes)
+        if steady and not flags & RAISED and counted is not None:
+            counted.add(took, end_ns)
+
+    def _device_samples(self, event: ev.DeviceSamples) -> None:
+        """Calls that were timed on the device's clock. Those of before the steady ones are not told apart: they are few."""
+        for number, begin_ns, took in event.rows:
+            instrument = self._instruments.get(number)
+            region = None if instrument is None else instrument.region
+            if instrument is None or region is None or took < 0:
+                continue
+            region.device.add(took)
+            sizes = instrument.sizes
+            if not sizes and instrument.entry in self._sized:
+                continue  # with which sizes a call of that time ran is not known any more
+            self._track(region, sizes, device=True).add(took, begin_ns + took)
+            self._model.changed("regions")
 
     def _passed(self, instrument: _Instrument, at_ns: int) -> bool:
         """An instruction at which a frame is skipped whole was passed. When the stretch began and ended is nobody's to say."""

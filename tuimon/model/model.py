@@ -16,6 +16,7 @@ from tuimon.model.compiler import CompilerFold
 from tuimon.model.counting import Told
 from tuimon.model.digest import Digester
 from tuimon.model.folded import FoldedSteps
+from tuimon.model.graphs import GraphFold, GraphKey
 from tuimon.model.identity import Generations
 from tuimon.model.parts import (
     Boundary,
@@ -33,6 +34,7 @@ from tuimon.model.parts import (
 )
 from tuimon.model.slowness import Slowness
 from tuimon.model.warmup import Warmup
+from tuimon.model.windows import MOST_WINDOWS, Window, WindowFold
 
 LOG_LINES = 2000
 """Lines of the event log that are kept."""
@@ -62,6 +64,16 @@ class Model:
         self.coverage = Coverage()
         self.surroundings = Surroundings()
         self.history: ev.HistoryCounted | None = None
+        self.graphs: dict[GraphKey, list[ev.GraphSeen]] = {}
+        """What compiled graphs compute, in the order in which torch made them."""
+        self.windows: deque[Window] = deque(maxlen=MOST_WINDOWS)
+        """Profiler windows, oldest first."""
+        self.closed_windows = 0
+        """Windows that were opened and are over, those that fell out included."""
+        self.kernels: dict[int, ev.KernelsSeen] = {}
+        """Window -> what it holds, oldest first; 0 for a trace file."""
+        self.counters: ev.CountersSeen | None = None
+        """What hardware counters say of kernels, from a file."""
         self.log: deque[LogLine] = deque(maxlen=LOG_LINES)
         self.logged = 0
         """Lines ever logged, those that fell out included."""
@@ -69,10 +81,13 @@ class Model:
         """The time of the latest event: the model's only clock."""
         self.versions: Counter[str] = Counter()
         """Section name -> a number that grows with each change: "target", "now", "steps", "regions", "boundaries",
-        "recompiles", "compiles", "frames", "coverage", "gpu", "host", "log"."""
+        "recompiles", "compiles", "frames", "coverage", "gpu", "host", "log", "roofline" (graphs,
+        windows, kernels, and once a second what regions did in it)."""
         self.overflow: Counter[str] = Counter()
         """What there was no room for, by name; `Coverage.not_available` says the same in words."""
         self.generations = Generations()
+        self.graph_fold = GraphFold(self)
+        windows = WindowFold(self)
         self._compiler = CompilerFold(self)
         self._calls = CallFold(self)
         self.slowness = Slowness(self)
@@ -91,6 +106,10 @@ class Model:
             ev.GpuSampled: self._gpu_sampled,
             ev.GpuUnavailable: self._gpu_unavailable,
             ev.HostSampled: self._host_sampled,
+            ev.GraphSeen: self.graph_fold.seen,
+            ev.WindowChanged: windows.changed,
+            ev.KernelsSeen: windows.kernels,
+            ev.CountersSeen: windows.counters,
             **self._compiler.handlers,
             **self._calls.handlers,
             **self.slowness.handlers,
@@ -214,7 +233,8 @@ class Model:
         if target.attached_ns is None:
             target.attached_ns = event.t_ns
             target.attached_wall_s = event.wall_s
-            self.say(event.t_ns, "target", f"attached to {event.command or 'the target'} ({event.how})")
+            verb = "opened" if event.how == "file" else "attached to"
+            self.say(event.t_ns, "target", f"{verb} {event.command or 'the target'} ({event.how})")
         target.pid, target.command, target.how = event.pid, event.command, event.how
         target.python, target.torch = event.python, event.torch
         target.devices = event.devices

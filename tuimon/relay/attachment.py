@@ -14,7 +14,7 @@ from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 from tuimon.hook import wire
 from tuimon.relay.outgoing import Outgoing
-from tuimon.sources import carried
+from tuimon.sources import carried, windows
 from tuimon.sources.nvml import NvmlSource
 
 if TYPE_CHECKING:
@@ -146,8 +146,21 @@ class Attachment:
         self._over(session, "detached" if goodbye is not None else "the hook gave no answer", goodbye)
 
     def _frame(self, kind: int, body: bytes) -> None:
+        if windows.is_window(kind, body):  # its file lies here
+            self._window(body)
+            return
         if self._folding is None or self._folding.frame(kind, body) or self._whole:
             self._out.frame(self.number, kind, body)
+
+    def _window(self, body: bytes) -> None:
+        assert self._session is not None
+        try:
+            found = [carried.checked(event) for event in windows.events(wire.read_json(body), self._session.pid)]
+        except Exception:  # noqa: BLE001 - what can be wrong with a message is endless; the near end says what it is
+            self._out.frame(self.number, wire.JSON_FRAME, body)
+            return
+        for event in found:
+            self._event(event)
 
     def _ended(self, reason: str) -> None:
         with self._lock:

@@ -1,0 +1,87 @@
+"""Calls of regions by the second: what a rate over a window is made of.
+
+A lap is a second of one region's calls, of one set of sizes. Calls with a compilation in them are in none, and neither are
+calls that raised: they did only a part of the work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+from tuimon.model.parts import Lap, Region, Sizes
+
+LAP_NS = 1_000_000_000
+MOST_LAPS = 600
+"""Laps of one region and size that are kept apart; what is older is one lap, so that sums stay whole."""
+
+MOST_SIZES = 64
+"""Sizes of one region that are told apart; the calls of the others count as of sizes that are not known."""
+
+UNKNOWN_SIZES: Sizes = ()
+"""What calls of a graph with symbols have whose sizes are not known. Of one without symbols it is what its calls have."""
+
+
+class Track:
+    """The laps of one region and size, and the one that is under way."""
+
+    __slots__ = ("_lap", "_laps", "_until", "_versions")
+
+    def __init__(self, laps: deque[Lap], versions: Counter[str]) -> None:
+        self._laps = laps
+        self._versions = versions
+        self._lap = Lap(0, 0, 0)
+        self._until = -1
+
+    def add(self, took: int, end_ns: int) -> None:
+        """A call that took so many ns and ended then."""
+        if end_ns >= self._until:
+            self._begin(end_ns)
+        lap = self._lap
+        lap.calls += 1
+        lap.ns += took
+        lap.end_ns = end_ns if end_ns > lap.end_ns else lap.end_ns
+
+    def _begin(self, end_ns: int) -> None:
+        laps = self._laps
+        if len(laps) >= MOST_LAPS:
+            oldest = laps.popleft()
+            laps[0].calls += oldest.calls
+            laps[0].ns += oldest.ns
+        self._lap = Lap(end_ns, 0, 0)
+        self._until = (end_ns // LAP_NS + 1) * LAP_NS
+        laps.append(self._lap)
+        self._versions["roofline"] += 1
+
+
+def track(region: Region, sizes: Sizes, versions: Counter[str], *, device: bool = False) -> Track:
+    """Where calls of a region with these sizes are counted; each new lap is a change of the section "roofline"."""
+    held = region.device_laps if device else region.laps
+    if sizes not in held and len(held) > MOST_SIZES:
+        sizes = UNKNOWN_SIZES
+    return Track(held.setdefault(sizes, deque()), versions)
+
+
+class SizedCalls:
+    """The sizes that an entry's backward runs with: those of the forward calls since the last backward, if they agree.
+
+    What autograd calls `backward` with does not hold the symbols' values; the forward call before it was made with them.
+    """
+
+    __slots__ = ("_known", "_over", "_sizes")
+
+    def __init__(self) -> None:
+        self._sizes: Sizes = UNKNOWN_SIZES
+        self._known = False
+        self._over = True
+
+    def forward(self, sizes: Sizes) -> None:
+        """A forward call with these sizes."""
+        if self._over:
+            self._sizes, self._known, self._over = sizes, True, False
+        elif sizes != self._sizes:
+            self._known = False
+
+    def backward(self) -> Sizes:
+        """A backward call: the sizes it had, UNKNOWN_SIZES where that cannot be told."""
+        self._over = True
+        return self._sizes if self._known else UNKNOWN_SIZES
