@@ -11,25 +11,37 @@ from typing import Any
 
 from tuimon.model import Model
 from tuimon.model.statistics import RULE, WINDOW
-from tuimon.report import compiler, runtime, surroundings
+from tuimon.report import compiler, roofline, runtime, surroundings
 from tuimon.report import ranks as ranks_part
 from tuimon.report import steps as steps_part
 from tuimon.report.found import findings
 from tuimon.report.gaps import Gaps
 from tuimon.report.ranks import Watched
 from tuimon.roofline.ceilings import Ceiling
+from tuimon.roofline.inforce import Known
+from tuimon.roofline.points import RULE as RULE_OF_POINTS
 
 SCHEMA = "tuimon.report/1"
+_NO_TORCH = "the job had not imported torch when this report was made"
 
 
-def build(model: Model, *, ceiling: Ceiling | None = None, ranks: Sequence[Watched] = ()) -> dict[str, Any]:
-    """All that `model` knows at this moment. `ceiling` is the one that a person chose for the roofline, if any.
+def build(
+    model: Model,
+    *,
+    ceiling: Ceiling | None = None,
+    ranks: Sequence[Watched] = (),
+    known: Known | None = None,
+    here: bool = True,
+) -> dict[str, Any]:
+    """All that `model` knows at this moment. `ceiling` is the one that a person chose for the roofline, if any; `known` what is
+    known of machines, `here` whether the job runs on this one.
 
     `ranks`: all the processes that were watched, where they were several; `model` is one of theirs.
     """
     gaps = Gaps(model.coverage.not_available)
     if not ranks:
         gaps.add("ranks", "one process was watched: ranks cannot be compared")
+    computed = roofline.seen(model, known, here=here)
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "target": _target(model, gaps),
@@ -37,7 +49,7 @@ def build(model: Model, *, ceiling: Ceiling | None = None, ranks: Sequence[Watch
         "coverage": {},
         "warmup": compiler.warmup(model, gaps),
         "frames": compiler.frames(model, gaps),
-        "regions": runtime.regions(model, gaps),
+        "regions": runtime.regions(model, gaps, roofline.per_region(computed, model, gaps)),
         "boundaries": runtime.boundaries(model, gaps),
         "recompiles": compiler.recompiles(model),
         "compiles": compiler.compiles(model, gaps),
@@ -48,7 +60,7 @@ def build(model: Model, *, ceiling: Ceiling | None = None, ranks: Sequence[Watch
         "ranks_verdict": ranks_part.verdicts(ranks) if ranks else None,
         "gpu": surroundings.gpu(model, gaps),
         "host": surroundings.host(model, gaps),
-        "roofline": surroundings.roofline(model, ceiling, gaps),
+        "roofline": roofline.part(computed, model, ceiling, gaps),
         "findings": findings(model, ranks_part.compared(ranks)),
     }
     report["coverage"] = _coverage(model, gaps)  # last: by now every gap has come up
@@ -58,7 +70,8 @@ def build(model: Model, *, ceiling: Ceiling | None = None, ranks: Sequence[Watch
 def _target(model: Model, gaps: Gaps) -> dict[str, Any]:
     target = model.target
     if target.torch is None:
-        gaps.add("target.torch", "the job had not imported torch when this report was made")
+        why = "the file does not tell its version" if target.how == "file" else _NO_TORCH
+        gaps.add("target.torch", why)
     if target.rank is None:
         gaps.add("target.rank", "the job says nothing of a rank: it is no part of a distributed job, as far as can be told")
     if target.how == "run":
@@ -66,7 +79,8 @@ def _target(model: Model, gaps: Gaps) -> dict[str, Any]:
     else:
         before = model.steps.before_attach
         if before is None:
-            gaps.add("target.steps_before_attach", "torch counts no steps, and nobody watched before the attach")
+            why = "a file holds what it holds" if target.how == "file" else "torch counts no steps, and nobody watched before"
+            gaps.add("target.steps_before_attach", why)
     return {
         "pid": target.pid,
         "command": target.command,
@@ -99,6 +113,7 @@ def _aggregation(model: Model) -> dict[str, str]:
         "without compilations and without regions called in between",
         "per_step": "over the steps without a compilation in them",
         "share_of_step": "host time at the boundary in steps without a compilation, over the time of those steps",
+        "roofline": f"{RULE_OF_POINTS}; over all calls since the attach without a compilation in them",
         "compile_s": "disjoint parts of the total: each without the parts that torch counts within it",
     }
 
@@ -110,7 +125,7 @@ def _coverage(model: Model, gaps: Gaps) -> dict[str, Any]:
     return {
         "samples": coverage.samples,
         "dropped": coverage.dropped,
-        "windows": 0,  # profiler windows opened in the job: there is nothing in this version that opens one
+        "windows": model.closed_windows,
         "hook_s": coverage.hook_s,
         "instruments": dict(coverage.instruments),
         "not_available": gaps.listed(),

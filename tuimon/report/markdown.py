@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tuimon.draw.text import clean
-from tuimon.report import phrases
+from tuimon.report import phrases, roofline
 from tuimon.report.ranks import named
 
 MOST = 20
@@ -33,6 +33,7 @@ def markdown(report: dict[str, Any]) -> str:
     if fallen:
         lines += ["", "## Frames that fell back to eager", "", *fallen]
     lines += ["", "## Regions", "", *_regions(report["regions"])]
+    lines += ["", "## Roofline", "", *_roofline(report["roofline"])]
     lines += ["", "## Compile time, machine, watching", ""]
     lines.append(f"- compile time: {plain(phrases.compile_time(report['warmup']['compile_s']))}")
     lines.append(f"- caches: {plain(phrases.cache_line(report['warmup']['caches']))}")
@@ -129,3 +130,13 @@ def _regions(regions: list[dict[str, Any]]) -> list[str]:
         for r in regions[:MOST]
     ]
     return _table(("region", "calls", "initial", "steady", "after guard change"), rows, len(regions))
+
+
+def _roofline(found: dict[str, Any]) -> list[str]:
+    lines = [f"- {plain(line)}" for line in roofline.lines_before(found)]
+    points = found["points"][: roofline.MOST_POINTS]
+    if points or found["process"]:
+        rows = [_row(*roofline.cells(point)) for point in points]
+        rows += [_row(*roofline.cells(found["process"]))] if found["process"] else []
+        lines += ["", *_table(roofline.TITLES, rows, len(found["points"])), ""]
+    return lines + [f"- {plain(line)}" for line in roofline.lines_behind(found)]

@@ -43,7 +43,7 @@ def target_lines(target: Facts) -> list[str]:
     facts = [
         f"pid {target['pid']}" if target["pid"] is not None else None,
         f"Python {target['python']}" if target["python"] else None,
-        f"torch {target['torch']}" if target["torch"] else "torch not imported",
+        f"torch {target['torch']}" if target["torch"] else "" if target["how"] == "file" else "torch not imported",
         ", ".join(target["devices"]) or None,
         how.get(target["how"], target["how"]) or None,
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tuimon.model import Model
@@ -22,20 +23,22 @@ def population(durations: Durations) -> dict[str, Any]:
     return {"n": summary.n, "median": summary.median, "p10": summary.p10, "p90": summary.p90, "total": summary.total}
 
 
-def regions(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
-    """`regions[]`, most total time first."""
+Edge = tuple[dict[str, Any] | None, dict[str, Any] | None]
+"""What one call of a region computes, and what it reads and writes."""
+
+
+def regions(model: Model, gaps: Gaps, edges: Mapping[str, Edge]) -> list[dict[str, Any]]:
+    """`regions[]`, most total time first. `edges`: flop and bytes of a call by the region's key."""
     if model.regions:
         if not any(region.device.n for region in model.regions.values()):
             gaps.add("regions.device", _why_no_device_time(model))
-        gaps.add("regions.flop", "operations are not counted in this version")
-        gaps.add("regions.bytes", "bytes moved are not counted in this version")
         if any(region.ops is None for region in model.regions.values()):
             gaps.add("regions.ops", "the number of operations in a graph was not told for every region")
     ordered = sorted(model.regions.values(), key=lambda region: -region.total_ns)
-    return [_region(region, model) for region in ordered]
+    return [_region(region, model, *edges.get(region.key, (None, None))) for region in ordered]
 
 
-def _region(region: Region, model: Model) -> dict[str, Any]:
+def _region(region: Region, model: Model, flop: dict[str, Any] | None, moved: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "compile_id": region.compile_id,
         "generation": region.generation,
@@ -53,8 +56,8 @@ def _region(region: Region, model: Model) -> dict[str, Any]:
         "after_guard_change": population(region.after_guard_change),
         "share_of_step": region.share.ns / model.steps.steady_ns if model.steps.steady_ns else None,
         "device": population(region.device) if region.device.n else None,
-        "flop": None,
-        "bytes": None,
+        "flop": flop,
+        "bytes": moved,
         "before_attach": region.before_attach,
     }
 

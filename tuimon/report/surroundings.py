@@ -1,4 +1,4 @@
-"""The report's part about what is around the job: GPUs, host, roofline."""
+"""The report's part about what is around the job: GPUs and host."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 from tuimon.events import GpuSampled
 from tuimon.model import Model
 from tuimon.report.gaps import Gaps
-from tuimon.roofline.ceilings import Ceiling
-from tuimon.roofline.points import NOTHING_KNOWN, RULE
 
 
 def readings(values: Iterable[float | None]) -> dict[str, float] | None:
@@ -85,26 +83,4 @@ def host(model: Model, gaps: Gaps) -> dict[str, Any]:
         "host_cpu": sample.host_cpu_percent,
         "memory_used": sample.host_memory_used_bytes,
         "memory_total": sample.host_memory_total_bytes,
-    }
-
-
-def roofline(model: Model, ceiling: Ceiling | None, gaps: Gaps) -> dict[str, Any]:
-    """`roofline`: the chosen ceiling, the rule, and no points as long as no source tells operations."""
-    gaps.add("roofline.points", NOTHING_KNOWN)
-    chosen = None
-    if ceiling is None:
-        gaps.add("roofline.ceiling", "no ceiling was chosen, and none of this machine has been measured")
-    else:
-        chosen = {
-            "name": ceiling.name,
-            "peak": ceiling.peak_flops,
-            "bandwidth": ceiling.bandwidth_bytes_s,
-            "boundary": ceiling.boundary,
-            "how": ceiling.how,
-        }
-    return {
-        "ceiling": chosen,
-        "rule": RULE,
-        "points": [],
-        "flop_known_for": 0.0 if model.regions else None,  # a fact: of no part of the time are the operations known
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tuimon.draw.text import cells, clean, cut, pad, wrap
-from tuimon.report import phrases
+from tuimon.report import phrases, roofline
 from tuimon.report.ranks import named
 
 WIDTH = 80
@@ -32,6 +32,7 @@ def text(report: dict[str, Any]) -> str:
     lines += _section("Recompiles", _recompiles(report["recompiles"], limits))
     lines += _section("Frames that fell back to eager", _fallen(report["frames"]))
     lines += _section("Regions, most time first", _regions(report["regions"]))
+    lines += _section("Roofline", _roofline(report["roofline"]))
     lines += _section("Compile time", _compile(report))
     lines += _section("Machine", _machine(report))
     lines += _section("Watching", _wrapped(phrases.watching_line(report["coverage"])))
@@ -139,6 +140,22 @@ def _regions(regions: list[dict[str, Any]]) -> list[str]:
         lines += _wrapped(phrases.region_title(region), "  ", "  ")
         lines += _facts(phrases.region_facts(region), "    ")
     return [*lines, *_rest(len(regions))] or ["  no compiled graph has been called while tuimon watched"]
+
+
+def _roofline(found: dict[str, Any]) -> list[str]:
+    lines = [piece for line in roofline.lines_before(found) for piece in _wrapped(line, "  ", "  ")]
+    points = found["points"][: roofline.MOST_POINTS]
+    if points or found["process"]:
+        table = [list(roofline.TITLES), *(roofline.cells(point) for point in points)]
+        table += [roofline.cells(found["process"])] if found["process"] else []
+        sizes = [max(cells(row[at]) for row in table) for at in range(len(roofline.TITLES) - 1)]
+        for row in table:
+            texts = [pad(cell, size, right=at < 5) for at, (cell, size) in enumerate(zip(row, sizes, strict=False))]
+            lines.append(cut("  " + " ".join([*texts, row[-1]]).rstrip(), WIDTH, "~"))
+        lines += _rest(len(found["points"]))
+    for line in roofline.lines_behind(found):
+        lines += _wrapped(line, "  ", "  ")
+    return lines
 
 
 def _compile(report: dict[str, Any]) -> list[str]:
