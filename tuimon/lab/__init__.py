@@ -1,0 +1,1 @@
+"""The roofline lab: hypothetical intensities, bandwidths and peaks, predictions of their ceiling, and a guided walk."""
