@@ -79,6 +79,8 @@ class GlyphSet:
     point_unknown: str
     """The direction of the error is not known."""
     point_declared: str
+    trail: str
+    """Where a point was before."""
 
 
 BRAILLE = GlyphSet(
@@ -117,6 +119,7 @@ BRAILLE = GlyphSet(
     point_lower="▷",
     point_unknown="◌",
     point_declared="◇",
+    trail="∘",
 )
 """Eight dots a cell."""
 
@@ -156,6 +159,7 @@ BLOCK = GlyphSet(
     point_lower=BRAILLE.point_lower,
     point_unknown=BRAILLE.point_unknown,
     point_declared=BRAILLE.point_declared,
+    trail=BRAILLE.trail,
 )
 """Four dots a cell, for fonts without braille."""
 
@@ -195,6 +199,7 @@ ASCII = GlyphSet(
     point_lower="}",
     point_unknown="%",
     point_declared="?",
+    trail=",",
 )
 """One dot a cell, for terminals without UTF-8."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -29,7 +30,12 @@ class CeilingLike(Protocol):
 
 
 class PointLike(Protocol):
-    """What is drawn of a point: FLOP/byte, FLOP/s, share of the time 0 to 1, provenance and bound (see `legend`)."""
+    """What is drawn of a point: FLOP/byte, FLOP/s, share of the time 0 to 1, provenance and bound (see `legend`).
+
+    `boundary` and `ceiling` are those that it belongs to ("": the ones that are drawn), `of_roof` and `of_peak` its shares of
+    that ceiling, `over` the likely causes where it stands above it. `slowest` and `fastest` are rates of its single calls,
+    `trail` its earlier places, the oldest first.
+    """
 
     @property
     def name(self) -> str: ...
@@ -43,6 +49,22 @@ class PointLike(Protocol):
     def how(self) -> str: ...
     @property
     def bound(self) -> str: ...
+    @property
+    def boundary(self) -> str: ...
+    @property
+    def ceiling(self) -> str: ...
+    @property
+    def of_roof(self) -> float | None: ...
+    @property
+    def of_peak(self) -> float | None: ...
+    @property
+    def over(self) -> tuple[str, ...]: ...
+    @property
+    def slowest(self) -> float | None: ...
+    @property
+    def fastest(self) -> float | None: ...
+    @property
+    def trail(self) -> tuple[tuple[float, float], ...]: ...
 
 
 def point_key(index: int) -> str:
@@ -92,15 +114,18 @@ def ceiling_note(ceiling: CeilingLike, width: int, glyphs: GlyphSet) -> list[str
     return [narrow(name, glyphs, width), narrow(numbers, glyphs, width)]
 
 
-def points_state(points: Sequence[PointLike], over: int, outside: int, unnamed: int) -> str:
+def points_state(points: Sequence[PointLike], over: int, outside: int, unnamed: int, boundary: str = "") -> str:
     """What a reader must know of the points that the plot does not show by itself; "" if nothing."""
     if not points:
         return "no operations known yet"
-    placeless = sum(1 for point in points if place_of(point) is None)
+    elsewhere = Counter(point.boundary for point in points if is_elsewhere(point, boundary))
+    away = elsewhere.total()
+    placeless = sum(1 for point in points if place_of(point) is None and not is_elsewhere(point, boundary))
     if placeless == len(points):
         return f"operations or bytes unknown for all {placeless}"
     parts = (
         (over, "OVER the roof"),
+        (away, f"at {'/'.join(sorted(elsewhere))} (b)"),
         (outside, "off scale"),
         (placeless, "without operations or bytes"),
         (unnamed, "without a label"),
@@ -108,9 +133,34 @@ def points_state(points: Sequence[PointLike], over: int, outside: int, unnamed: 
     return ", ".join(f"{count} {what}" for count, what in parts if count)
 
 
+def is_elsewhere(point: PointLike, boundary: str) -> bool:
+    """Whether its bytes are those across another boundary than the one that is drawn."""
+    return bool(point.boundary and boundary) and point.boundary != boundary
+
+
 def place_of(point: PointLike) -> tuple[float, float] | None:
     """log10 of intensity and rate, or None for what has no place on the plane."""
-    intensity, rate = point.intensity, point.rate
+    return log_place(point.intensity, point.rate)
+
+
+def log_place(intensity: float | None, rate: float | None) -> tuple[float, float] | None:
+    """log10 of both, or None where one is not known or is no positive number."""
     if intensity is None or rate is None or not (0 < intensity < math.inf and 0 < rate < math.inf):
         return None
     return math.log10(intensity), math.log10(rate)
+
+
+def is_over(point: PointLike, ceiling: CeilingLike | None) -> bool:
+    """Whether the rate is more than its ceiling allows, whatever the true intensity within what is known of it.
+
+    Its own ceiling, as far as it says which; else the one that is drawn.
+    """
+    if point.over or (point.of_roof or 0.0) > 1:
+        return True
+    if ceiling is None or point.ceiling or place_of(point) is None:
+        return False
+    intensity, rate = point.intensity or 0.0, point.rate or 0.0
+    roof = ceiling.peak_flops
+    if point.bound not in ("lower", "unknown"):
+        roof = min(roof, intensity * ceiling.bandwidth_bytes_s)
+    return rate > roof

@@ -53,7 +53,7 @@ def clean(text: str) -> str:
         kind = unicodedata.category(char)
         if kind in ("Mn", "Me", "Cf"):
             continue
-        if kind in ("Zl", "Zp"):
+        if kind[0] == "Z":
             out.append(" ")
         elif kind[0] == "C" or kind == "Mc" or any(low <= ord(char) <= high for low, high in _NO_AGREED_WIDTH):
             out.append(REPLACEMENT)
@@ -100,8 +100,11 @@ def _char_width(char: str) -> int:
 
 def cells(text: str) -> int:
     """How many cells a clean string takes."""
-    if text.isascii():
-        return len(text)
+    return len(text) if text.isascii() else _counted(text)
+
+
+@lru_cache(maxsize=8192)  # pieces of charts and frames are measured again and again
+def _counted(text: str) -> int:
     return sum(_char_width(char) for char in text)
 
 
