@@ -132,6 +132,17 @@ class LiveFeed:
     def _pass_on(self, session: Session) -> None:
         session.pass_on(whole=self._shown)
 
+    def command(self, message: dict[str, object]) -> str | None:
+        """Send a command to the hook. None, or a sentence on why it cannot be sent."""
+        session = self._session
+        if session is None:
+            return "not attached" if self.refused is not None or self._detached else "not attached yet"
+        if self._detached or self._reader_over.is_set():
+            return "nothing can be asked of this job any more: the connection is closed"
+        # on a thread: a job that is stopped, or a line that has stalled, must not hold up the screen
+        threading.Thread(target=session.send, args=(message,), name="tuimon-command", daemon=True).start()
+        return None
+
     def drain(self) -> list[ev.Event]:
         """The events that came since the last call, oldest first."""
         self._notice_a_silent_end()
@@ -308,7 +319,7 @@ class LiveFeed:
         self.title = command
         self.pid = session.pid
         self.label = self.label or str(session.pid)
-        self._decoder = LiveDecoder(session.pid, command, session.how)
+        self._decoder = LiveDecoder(session.pid, command, session.how, files=not session.brings_sources)
         self._heard_ns = time.monotonic_ns()
         self._lines = None if session.brings_sources else Lines()  # another host has other files under the same names
         session.start(self._frame, self._ended)

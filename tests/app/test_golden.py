@@ -14,6 +14,7 @@ import pytest
 from tests.app.steps_scene import slow_job
 from tests.support.fake_feed import SCENES, fleet
 from tests.support.monitor import Driven, drive, settings
+from tests.support.points import compute, cpu, h100, windows
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -47,10 +48,26 @@ PICTURES = [
     ("slow", (80, 24), "ascii", ("n",)),
     ("slow", (80, 24), "braille", ("n", "enter")),
     ("slow", (120, 40), "braille", ("n", "enter")),
+    ("h100", (80, 24), "braille", ("6", "right", "right")),
+    ("h100", (80, 24), "ascii", ("6",)),
+    ("h100", (120, 40), "braille", ("6", "right", "right")),
+    ("h100", (120, 40), "block", ("6", "c")),
+    ("h100", (80, 24), "braille", ("6", "right", "right", "enter")),
+    ("h100", (80, 24), "braille", ("6", "p")),
+    ("cpu", (120, 40), "braille", ()),
+    ("cpu", (100, 30), "braille", ("6", "right")),
 ]
 
+KNOWN = {"h100": h100, "cpu": cpu}
+"""Scenes with points in the roofline."""
 
-WHOLE = {**SCENES, "slow": slow_job, "ranks": fleet, "ranks64": partial(fleet, 64)}
+WHOLE = {
+    **SCENES,
+    "slow": slow_job,
+    "ranks": fleet,
+    "ranks64": partial(fleet, 64),
+    **dict.fromkeys(KNOWN, windows),
+}
 
 
 def name(picture: tuple[str, tuple[int, int], str, tuple[str, ...]]) -> str:
@@ -66,10 +83,10 @@ def test_screen(picture: tuple[str, tuple[int, int], str, tuple[str, ...]]) -> N
 
     async def body(on: Driven) -> None:
         await on.press(*keys)
-        await on.tick(5 if scene in SCENES or scene == "slow" else 1)  # until the words to the person are gone
+        await on.tick(1 if scene.startswith("ranks") else 5)  # until the words to the person are gone
         seen.append(on.text + "\n")
 
-    drive(WHOLE[scene](), size, body, settings(glyphs))
+    drive(WHOLE[scene](), size, body, settings(glyphs, roofline=compute(KNOWN[scene]()) if scene in KNOWN else None))
     file = GOLDEN / f"{name(picture)}.txt"
     if os.environ.get("TUIMON_UPDATE_GOLDEN"):
         file.write_text(seen[0], encoding="utf-8")

@@ -37,6 +37,9 @@ class FakeFeed:
         self.pending: list[ev.Event] = list(events)
         self.detached = 0
         self.waiting: float | None = None
+        self.commands: list[dict[str, object]] = []
+        self.deaf: str | None = None
+        """Why it takes no commands."""
 
     def give(self, *events: ev.Event) -> None:
         """Events for the next drain."""
@@ -49,6 +52,11 @@ class FakeFeed:
 
     def show(self, on: bool) -> None:
         """Nothing: it has all its events."""
+
+    def command(self, message: dict[str, object]) -> str | None:
+        """Keeps it."""
+        self.commands.append(message)
+        return self.deaf
 
     def detach(self) -> None:
         """Counts that it was called."""

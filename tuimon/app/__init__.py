@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from tuimon.app.candidate import Candidate
@@ -30,11 +31,15 @@ def run_monitor(
     no_color: bool = False,
     interval: float | None = None,
     mouse: bool | None = None,
+    ceilings: Path | None = None,
+    front: str | None = None,
 ) -> int:
     """Show the monitor until someone leaves it; see `tuimon.app.run.run`."""
     from tuimon.app.run import run
 
-    return run(feed, theme=theme, ascii=ascii, no_color=no_color, interval=interval, mouse=mouse)
+    return run(
+        feed, theme=theme, ascii=ascii, no_color=no_color, interval=interval, mouse=mouse, ceilings=ceilings, front=front
+    )
 
 
 def pick(

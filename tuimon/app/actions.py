@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-Scope = Literal["main", "page", "both", "step"]
-"""On the main screen, on a page (details, help), or on both; "step": on the page of a step alone."""
+Scope = Literal["main", "page", "both", "step", "roofline", "window"]
+"""On the main screen, on a page (details, help), or on both; "step" and "window": on the page of a step, of profiler windows
+alone; "roofline": on the main screen while that panel has the keys, where they come before those of "main"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,15 @@ ACTIONS: tuple[Action, ...] = (
         "What to look at first, with evidence and next step; and all frames with their calls.",
         "general",
         footer=4,
+    ),
+    Action(
+        "lab",
+        "lab",
+        ("L",),
+        "L",
+        "lab",
+        "The roofline lab: predict a ceiling, trace the roof; all of it hypothetical.",
+        "general",
     ),
     Action(
         "freeze",
@@ -236,8 +246,118 @@ STEP_ACTIONS: tuple[Action, ...] = (
 """What the page of a step has beyond other pages."""
 
 
+ROOFLINE_ACTIONS: tuple[Action, ...] = (
+    Action(
+        "next_point",
+        "point(1)",
+        ("right",),
+        "left right",
+        "point",
+        "Select the next point, or the one before (j and k too).",
+        "roofline",
+        "roofline",
+        footer=1,
+    ),
+    Action("previous_point", "point(-1)", ("left",), "left", "point before", "The point before.", "roofline", "roofline"),
+    Action(
+        "boundary",
+        "boundary",
+        ("b",),
+        "b",
+        "boundary",
+        "The next memory boundary for all points; after the last one: where each point's bytes mean most.",
+        "roofline",
+        "roofline",
+        footer=3,
+    ),
+    Action(
+        "trails",
+        "trails",
+        ("t",),
+        "t",
+        "trails",
+        "Where points were in the last windows: shown, or not.",
+        "roofline",
+        "roofline",
+        footer=4,
+    ),
+    Action(
+        "whole",
+        "whole",
+        ("a",),
+        "a",
+        "whole process",
+        "One point: all regions together. Again: back.",
+        "roofline",
+        "roofline",
+        footer=3,
+    ),
+    Action(
+        "window",
+        "window",
+        ("p",),
+        "p",
+        "profiler",
+        "A profiler window in the job, for its operators and kernels: what it costs, then p again to open one.",
+        "roofline",
+        "roofline",
+        footer=2,
+    ),
+    Action(
+        "hypothesis",
+        "hypothesis",
+        ("h",),
+        "h",
+        "to the lab",
+        "The selected point's intensity and ceiling into the lab, as a hypothesis.",
+        "roofline",
+        "roofline",
+        footer=4,
+    ),
+)
+"""What panel 6 has while it has the keys. Some of these keys mean something else elsewhere."""
+
+WINDOW_ACTIONS: tuple[Action, ...] = (
+    Action("window_open", "open_window", ("p",), "p", "open a window", "Open it.", "roofline", "window", 0, palette=False),
+    Action(
+        "window_more",
+        "steps(1)",
+        ("plus", "equals_sign"),
+        "+ -",
+        "steps",
+        "More steps.",
+        "roofline",
+        "window",
+        1,
+        palette=False,
+    ),
+    Action("window_fewer", "steps(-1)", ("minus",), "-", "", "Fewer steps.", "roofline", "window", palette=False),
+    Action("window_cancel", "cancel_window", ("x",), "x", "cancel", "Cancel it.", "roofline", "window", 1, palette=False),
+)
+"""What the page of profiler windows has beyond other pages."""
+
+_BESIDE_POINTS: dict[str, int | None] = {
+    "ceiling": 1,
+    "freeze": 3,
+    "next": 4,
+    "look": 5,
+    **dict.fromkeys(("filter", "sort", "next_slow", "accept")),
+}
+"""Ranks in the footer of actions of the main screen, while the roofline has the keys."""
+
+
 def actions(scope: Scope, several: bool = True) -> list[Action]:
     """The actions of a scope, those of both included; those for several processes only with `several`."""
     if scope == "step":
         return [*STEP_ACTIONS, *actions("page", several)]
+    if scope == "window":
+        return [*WINDOW_ACTIONS, *actions("page", several)]
+    if scope == "roofline":
+        own = {key for action in ROOFLINE_ACTIONS for key in action.keys}
+        others = [action for action in actions("main", several) if not own & set(action.keys)]
+        return [*ROOFLINE_ACTIONS, *(_beside_points(action) for action in others)]
     return [action for action in ACTIONS if action.scope in (scope, "both") and (several or not action.several)]
+
+
+def _beside_points(action: Action) -> Action:
+    return replace(action, footer=_BESIDE_POINTS.get(action.id, action.footer))

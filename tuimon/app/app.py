@@ -16,29 +16,38 @@ from textual.timer import Timer
 from tuimon import events as ev
 from tuimon.accepted import AcceptedError
 from tuimon.app import terminal
-from tuimon.app.actions import ACTIONS
+from tuimon.app.actions import ACTIONS, ROOFLINE_ACTIONS
 from tuimon.app.details import look, open_page, step
 from tuimon.app.feed import LET_GO_S, Feed, Group
 from tuimon.app.looks import own_name, textual_name
 from tuimon.app.panels import PANELS
 from tuimon.app.panels import help as help_page
+from tuimon.app.panels.frame import plural
 from tuimon.app.panels.target import Status
+from tuimon.app.plane import Compute, Plane
 from tuimon.app.pump import Pump
 from tuimon.app.ranks import Standings
 from tuimon.app.scene import Panel, Rank, Scene, Standing
+from tuimon.app.screens import points
+from tuimon.app.screens.lab import LabScreen, LabSession
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
 from tuimon.app.screens.step import StepScreen
+from tuimon.app.screens.window import WindowScreen
 from tuimon.app.still import still
 from tuimon.app.themed import ThemedApp
 from tuimon.app.themes import Loaded
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.roofline.ceilings import Ceiling
+from tuimon.roofline.points import Point
 
 HELP_TITLE = "help"
 
 REFUSED = 3
 """The status where tuimon could attach to nothing."""
+
+WINDOW_MOST_S = 10
+"""A profiler window is closed after so long, however few steps have ended."""
 
 SEEN_NS = 100_000_000
 """So long, and until events are taken in again, ranks look alike."""
@@ -57,6 +66,8 @@ class Settings:
     hertz: float
     colour_off: bool = False
     ceilings: tuple[Ceiling, ...] = ()
+    roofline: Compute | None = None
+    """What makes a roofline of a model; None: the panel shows the ceilings alone."""
     utc_offset_s: int | None = None
     """Seconds east of Greenwich for times of day; None: this machine's zone."""
     problems: tuple[str, ...] = ()
@@ -80,7 +91,8 @@ class MonitorApp(ThemedApp[None]):
         self.pump = Pump(feed, self, settings.hertz, clock, watch_terminal)
         self._timer: Timer | None = None
         self._signals = terminal.Signals(self._leave_for_signal)
-        self._ceiling = 0
+        self.plane = Plane(settings.roofline)
+        self.lab_session = LabSession()
         self._standings = Standings()
         self._seen: tuple[tuple[int, int], tuple[Rank, ...], tuple[Standing, ...]] | None = None
         """All ranks as they were looked at last: a key asks for them several times, and they may be hundreds."""
@@ -143,6 +155,8 @@ class MonitorApp(ThemedApp[None]):
         screen = self.screen
         if isinstance(screen, (MainScreen, PageScreen)):
             screen.sync(self.scene(), self._status(), self._still_scene(), self._clock())
+        elif isinstance(screen, LabScreen):
+            screen.sync(self.panel_scene(), self._status(), self._clock())
 
     # ------------------------------------------------------------------------------------------ what is shown
 
@@ -167,13 +181,14 @@ class MonitorApp(ThemedApp[None]):
     def _scene(self, ranks: Sequence[Rank], standings: tuple[Standing, ...]) -> Scene:
         offset = self.settings.utc_offset_s
         shown = ranks[self.pump.selected]
+        self.plane.here = shown.host is None
         return Scene(
             model=shown.model,
             glyphs=self.settings.glyphs,
             now_ns=shown.now_ns,
             beat_ns=shown.beat_ns,
             ceilings=self.settings.ceilings,
-            ceiling=self._ceiling,
+            plane=self.plane,
             nvml_waiting_s=shown.nvml_waiting_s,
             utc_offset_s=offset if offset is not None else time.localtime().tm_gmtoff,
             title=shown.title,
@@ -230,14 +245,6 @@ class MonitorApp(ThemedApp[None]):
             return
         self.select_rank((self.pump.selected + step) % len(self.pump.watched))
 
-    def next_ceiling(self) -> None:
-        """Another ceiling for the roofline."""
-        if not self.settings.ceilings:
-            self.say("no ceiling is declared")
-            return
-        self._ceiling = (self._ceiling + 1) % len(self.settings.ceilings)
-        self.say(f"ceiling: {self.settings.ceilings[self._ceiling].name}")
-
     def change_rate(self, step: int) -> None:
         """Draw more or less often."""
         self.say(f"drawing {self.pump.choose(step):g} times a second")
@@ -264,6 +271,31 @@ class MonitorApp(ThemedApp[None]):
         model = self.pump.watched[self.pump.selected].model
         model.apply([ev.Line(model.now_ns, f"copied: {sentence}")])
         self.say(f"{sent}; it is in the log (7)")
+
+    def open_windows(self) -> None:
+        """The page of profiler windows, from which one is opened."""
+        self.push_screen(WindowScreen())
+
+    def ask_window(self, steps: int) -> None:
+        """Ask the hook for a profiler window."""
+        watched = self.pump.watched[self.pump.selected]
+        number = watched.next_window()
+        why_not = watched.feed.command({"cmd": "window", "window": number, "steps": steps, "most_s": WINDOW_MOST_S})
+        self.say(why_not or f"asked for a window of {plural(steps, 'step')}")
+
+    def cancel_window(self) -> None:
+        """Cancel the window that waits or is open."""
+        watched = self.pump.watched[self.pump.selected]
+        going = next((one for one in reversed(watched.model.windows) if not one.over), None)
+        if going is None:
+            self.say("no window waits or is open")
+            return
+        why_not = watched.feed.command({"cmd": "window_cancel", "window": going.number})
+        self.say(why_not or f"window {going.number} is to be cancelled")
+
+    def open_lab(self, point: Point | None = None, ceiling: Ceiling | None = None) -> None:
+        """The roofline lab as it was left; with a point and the selected ceiling, on their numbers as a hypothesis."""
+        self.push_screen(LabScreen(self.lab_session, self.settings.glyphs, point, ceiling))
 
     def open_look(self) -> None:
         """The page of what to look at first."""
@@ -329,6 +361,9 @@ class MonitorApp(ThemedApp[None]):
         for action in ACTIONS:
             if action.palette and action.scope != "page" and (self.several or not action.several):
                 yield SystemCommand(f"{action.label} ({action.shown})", action.help, self._command(action.call))
+        if self.main.focus_id == points.PANEL:
+            for action in ROOFLINE_ACTIONS:
+                yield SystemCommand(f"roofline: {action.label} ({action.shown})", action.help, self._command(action.call))
         for panel in PANELS:
             title = f"panel {panel.number}: {panel.title}"
             yield SystemCommand(title, "on the full screen, or back", self._command(f"zoom({panel.number})"))

@@ -36,6 +36,9 @@ class Feed(Protocol):
     def show(self, on: bool) -> None:
         """The panels show this one now, or no more. Never blocks."""
 
+    def command(self, message: dict[str, object]) -> str | None:
+        """Send a command to the hook ({"cmd": "window", ..}). Never blocks. None, or a sentence on why it cannot be sent."""
+
     def detach(self) -> None:
         """Let the job go. Called once, on a thread of its own, when the monitor is left; takes less than `LET_GO_S`."""
 

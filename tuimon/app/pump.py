@@ -58,6 +58,7 @@ class Watched:
         self._clock = clock
         self._anchor: tuple[int, int] | None = None
         self._marked = -1
+        self._windows = 0
 
     @property
     def model(self) -> Model:
@@ -71,6 +72,11 @@ class Watched:
             return model.now_ns
         at_event, at_clock = self._anchor
         return max(model.now_ns, at_event + self._clock() - at_clock)
+
+    def next_window(self) -> int:
+        """The number of the next profiler window to ask for: above all that it has heard of."""
+        self._windows = 1 + max((self._windows, *(window.number for window in self.model.windows)))
+        return self._windows
 
     def take(self) -> int:
         """Fold in what has come; gives how many events, a batch of samples counted by its samples."""

@@ -9,8 +9,12 @@ from pathlib import Path
 
 from tuimon.app import terminal
 from tuimon.app.feed import Feed, Group
-from tuimon.app.themes import user_folder
-from tuimon.roofline.ceilings import Ceiling, CeilingError, load_ceilings
+from tuimon.app.plane import Compute
+from tuimon.model import Model
+from tuimon.roofline.ceilings import CeilingError
+from tuimon.roofline.inforce import Known, known
+from tuimon.roofline.live import roofline
+from tuimon.roofline.points import Roofline
 
 LOCAL_HZ, SSH_HZ = 4.0, 2.0
 HUNG_UP = 129
@@ -30,13 +34,16 @@ def run(
     no_color: bool,
     interval: float | None,
     mouse: bool | None,
+    ceilings: Path | None = None,
+    front: str | None = None,
 ) -> int:
     """Show the monitor until someone leaves it. Gives the status to exit with: 0, or 128 and the signal that ended it, or 3
     where tuimon was refused by all that it should attach to.
 
     `interval` is seconds between drawings (None: 4 times a second, 2 over SSH). `mouse` None: on, but off over SSH, where a
-    line that drops would leave the terminal reporting every motion into the shell. Where there is no terminal to draw on,
-    the reason goes to stderr, the job is let go, and the status is 1.
+    line that drops would leave the terminal reporting every motion into the shell. `ceilings` is a file of the user's own ones,
+    beside that of his folder. `front` names the panel that has the screen to itself at the start. Where there is no terminal to
+    draw on, the reason goes to stderr, the job is let go, and the status is 1.
     """
     why_not = terminal.why_no_screen()
     if why_not is not None:
@@ -52,7 +59,7 @@ def run(
 
     ssh = terminal.over_ssh()
     themes, chosen, problems = choose_theme(theme, colour_off)
-    ceilings = _ceilings(problems)
+    figures = _known(ceilings, problems)
     if interval is None:
         hertz = SSH_HZ if ssh else LOCAL_HZ
     else:
@@ -63,10 +70,13 @@ def run(
         theme=chosen,
         hertz=hertz,
         colour_off=colour_off,
-        ceilings=ceilings,
+        ceilings=figures.ceilings,
+        roofline=_roofline_of(figures),
         problems=tuple(problems),
     )
     app = MonitorApp(feed, settings)
+    if front is not None:
+        app.main.focus_id = app.main.zoomed = front
     if len(app.pump.watched) > MANY:
         collect_seldom()
     try:
@@ -85,14 +95,23 @@ def collect_seldom() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-def _ceilings(problems: list[str]) -> tuple[Ceiling, ...]:
-    """The packaged ceilings and a user's own; a file that cannot be used is a message."""
-    own = Path(user_folder()).parent / "ceilings.toml"
-    try:
-        return load_ceilings(own if own.exists() else None)
-    except CeilingError as error:
-        problems.append(str(error))
-    try:
-        return load_ceilings()
-    except CeilingError:
-        return ()
+def _known(extra: Path | None, problems: list[str]) -> Known:
+    """What is known of machines; a file that cannot be used is a message."""
+    for path in (extra, None):
+        try:
+            found = known(path)
+        except CeilingError as error:
+            problems.append(str(error))
+            continue
+        problems += found.problems
+        return found
+    return Known()
+
+
+def _roofline_of(figures: Known) -> Compute:
+    """What makes a roofline of a model: the processor's figures are of this host, and hold for the jobs that run on it."""
+
+    def compute(model: Model, boundary: str | None, ceiling: str | None, here: bool) -> Roofline:
+        return roofline(model, figures, boundary=boundary, ceiling=ceiling, here=here)
+
+    return compute

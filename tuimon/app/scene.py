@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuimon.app.plane import Plane
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import Widths
 from tuimon.draw.text import Line
@@ -71,8 +72,9 @@ class Scene:
     now_ns: int
     """The time on the job's clock. It goes on between events, so that a long compilation is seen to take long."""
     ceilings: tuple[Ceiling, ...] = ()
-    ceiling: int = 0
-    """Which of the ceilings is selected."""
+    """Those that are declared: shown where none is known of the job's own machine."""
+    plane: Plane = field(default_factory=Plane)
+    """The roofline, and what a person chose of it."""
     nvml_waiting_s: float | None = None
     """How long a call into the driver has not come back; None if none is waiting."""
     utc_offset_s: int = 0

@@ -6,6 +6,7 @@ import copy
 from collections import Counter, deque
 
 from tuimon.model import Model
+from tuimon.model.parts import Lap, Sizes
 from tuimon.model.statistics import WINDOW, Durations
 
 
@@ -19,6 +20,16 @@ class _StillDurations(Durations):
         self._window.extend(of.latest(WINDOW))
         self.n = of.n
         self.total_ns = of.total_ns
+
+
+def _still_laps(laps: dict[Sizes, deque[Lap]]) -> dict[Sizes, deque[Lap]]:
+    """Laps as they are: only the last one of each changes in place."""
+    image = {}
+    for sizes, held in laps.items():
+        image[sizes] = copied = deque(held, held.maxlen)
+        if copied:
+            copied[-1] = copy.copy(copied[-1])
+    return image
 
 
 def still(model: Model) -> Model:
@@ -40,6 +51,11 @@ def still(model: Model) -> Model:
         region.steady = _StillDurations(region.steady)
         region.after_guard_change = _StillDurations(region.after_guard_change)
         region.share = copy.copy(region.share)
+        region.graphs = list(region.graphs)
+        region.laps = _still_laps(region.laps)
+        region.device_laps = _still_laps(region.device_laps)
+    image.windows = deque((copy.copy(window) for window in model.windows), model.windows.maxlen)
+    image.kernels = dict(model.kernels)
     image.boundaries = {}
     for key, boundary in model.boundaries.items():
         image.boundaries[key] = boundary = copy.copy(boundary)

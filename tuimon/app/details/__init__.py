@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tuimon.app.details import boundary, overview, recompile, region
+from tuimon.app.details import boundary, overview, recompile, region, roofline
 from tuimon.app.details.source import Excerpt, read_excerpt
 from tuimon.app.panels import log, recompiles
 from tuimon.app.scene import PanelView, Scene
@@ -23,7 +23,7 @@ def open_page(panel_id: str, scene: Scene, key: str | None) -> Page | None:
     if panel_id == "surroundings":
         return "GPU and host", overview.machine
     if panel_id == "roofline":
-        return "ceilings", overview.ceilings
+        return _point(scene, key)
     if key is None:
         return None
     if panel_id == "boundaries":
@@ -68,6 +68,13 @@ def _region(scene: Scene, key: str) -> Page | None:
         return region.lines(scene, found, excerpt, width) if found else GONE
 
     return region.title(known), lines
+
+
+def _point(scene: Scene, key: str | None) -> Page:
+    point = roofline.find(scene, key) if key is not None else None
+    if key is None or point is None:
+        return "ceilings", roofline.all_ceilings
+    return f"{point.kind} {point.name}", lambda scene, width: roofline.lines(scene, key, width)
 
 
 def _log(scene: Scene, key: str) -> Page | None:

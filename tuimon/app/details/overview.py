@@ -1,21 +1,19 @@
-"""Pages behind the panels without rows: steps and compilations, the machine, the ceilings; and one line of the log."""
+"""Pages behind the panels without rows: steps and compilations, the machine; and one line of the log."""
 
 from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, populations, prose
 from tuimon.app.details.step import how
 from tuimon.app.panels.pace import step_rate
-from tuimon.app.panels.roofline import ceiling_text
 from tuimon.app.panels.surroundings import why_no_gpu
 from tuimon.app.panels.timeline import letter
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name
-from tuimon.draw.text import Line, pad
+from tuimon.draw.text import Line
 from tuimon.events import GpuSampled
 from tuimon.model.naming import sentence
 from tuimon.model.parts import LogLine
-from tuimon.roofline.points import RULE
 
 SHOWN_COMPILATIONS = 40
 SHOWN_STEPS = 12
@@ -130,26 +128,6 @@ def _gpu(gpu: GpuSampled, width: int) -> list[Line]:
     out += fact("throttled", ", ".join(gpu.throttle) or "no", width, "warn" if gpu.throttle else "number")
     for what, why in gpu.missing:
         out += fact(what, f"not available: {why}", width, "note")
-    return out
-
-
-def ceilings(scene: Scene, width: int) -> list[Line]:
-    """All ceilings, the selected one marked."""
-    out = prose(RULE, width, "note")
-    out += heading("ceilings (c selects the next)")
-    for at, ceiling in enumerate(scene.ceilings):
-        chosen = at == scene.ceiling % len(scene.ceilings)
-        role = "roof-selected" if chosen else "text"
-        out.append([(f"  {scene.glyphs.right if chosen else ' '} ", role), (pad(ceiling.name, 30), role)])
-        out += fact("  peak", fmt.si(ceiling.peak_flops, "FLOP/s"), width)
-        out += fact("  bandwidth", f"{fmt.si(ceiling.bandwidth_bytes_s, 'B/s')} at {ceiling.boundary}", width)
-        out += fact("  ridge", f"{ceiling.ridge:.4g} FLOP/byte", width)
-        source = f"{ceiling.how}: {ceiling.source}" if ceiling.source else str(ceiling.how)
-        out += fact("  how", source, width, "note")
-    if not scene.ceilings:
-        out += prose("none", width, "note")
-    else:
-        out[0:0] = prose(ceiling_text(scene), width, "roof-selected")
     return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuimon.app.actions import ACTIONS
+from tuimon.app.actions import ACTIONS, ROOFLINE_ACTIONS
 from tuimon.app.details.page import heading, prose
 from tuimon.app.details.step import NAMING
 from tuimon.app.panels import PANELS
@@ -45,6 +45,9 @@ def lines(panel: Panel | None, width: int, several: bool = True, slow: str = "")
         for action in shown:
             if action.group == group:
                 out += entry(action.shown, action.help, width)
+    out += heading("keys: roofline, while panel 6 has the keys (they come before those of the same letter above)")
+    for action in ROOFLINE_ACTIONS:
+        out += entry(action.shown, action.help, width)
     out += heading("panels")
     for other in PANELS:
         out += entry(str(other.number), other.title, width)

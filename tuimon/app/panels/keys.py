@@ -30,10 +30,11 @@ def draw(
         return [[(" ", "text"), (cut(clean(message), max(1, width - 2), glyphs.ellipsis), "warn")]]
     parts: list[tuple[int, Line]] = []
     # what belongs to this kind of screen comes before what works everywhere
-    for action in sorted(actions(scope, several), key=lambda action: action.scope == "both" and scope != "main"):
+    panels = scope in ("main", "roofline")
+    for action in sorted(actions(scope, several), key=lambda action: action.scope == "both" and not panels):
         if action.footer is not None:
             parts.append((action.footer, [(action.shown, "key"), (" " + labels.get(action.id, action.label), "key-label")]))
-    if scope == "main":
+    if panels:
         parts.insert(2, (4, [("1-7", "key"), (" full", "key-label")]))
         for number, title in hidden:
             parts.append((1, [(str(number), "key"), (f" {title}", "key-label")]))

@@ -1,52 +1,326 @@
-"""The small roofline: the selected ceiling, and what is known of the job's operations (nothing, until a source tells)."""
+"""The roofline: the chart, the table of its points beside or below it, and what is known of the job's operations as a whole."""
 
 from __future__ import annotations
 
-from tuimon.app.panels.frame import PanelLines, sentence, title_line
+import math
+from collections.abc import Sequence
+
+from tuimon.app.panels.frame import PanelLines, plural, sentence, title_line, why_missing
+from tuimon.app.panels.pace import compiling_words
+from tuimon.app.plane import HYPOTHETICAL
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.roofline import roofline_lines
+from tuimon.draw.roofline_table import intensity_text, legend_of, of_roof_text, table_lines, traffic
+from tuimon.draw.text import Line, clean, cut, exactly, two_ends, wrap
+from tuimon.roofline.ceilings import Ceiling
+from tuimon.roofline.points import RULE, Point, Roofline
+
+BESIDE_WIDTH = 100
+"""From so many columns on the table stands beside the chart."""
+
+BELOW_HEIGHT = 18
+"""From so many lines on there is room for a few rows below it."""
+
+TABLE_PART = 0.46
+"""Of the width, where the table is beside the chart."""
+
+ROWS_BELOW = 4
+
+SHORT_RULE = RULE.replace(" at the stated boundary", "")
 
 
-def ceiling_text(scene: Scene) -> str:
-    """The selected ceiling in words: its numbers, the boundary they hold at and how they were had."""
-    ceiling = scene.ceilings[scene.ceiling % len(scene.ceilings)]
+def ceiling_text(ceiling: Ceiling) -> str:
+    """A ceiling in words: its numbers, the boundary they hold at and how they were had."""
     return (
         f"{ceiling.name}: {fmt.si(ceiling.peak_flops, 'FLOP/s')}, {fmt.si(ceiling.bandwidth_bytes_s, 'B/s')} "
         f"at {ceiling.boundary}, {ceiling.how}"
     )
 
 
-def _which(scene: Scene) -> str:
-    return f"ceiling {scene.ceiling % len(scene.ceilings) + 1} of {len(scene.ceilings)}"
+def keys(scene: Scene, view: PanelView) -> list[str]:
+    """The keys of the points in the order shown."""
+    return [point.key or point.name for point in scene.plane.points(scene.model)]
+
+
+def selected_point(scene: Scene, view: PanelView) -> Point | None:
+    """The point that is selected; None where none is."""
+    points = scene.plane.points(scene.model)
+    at = _cursor(points, view)
+    return points[at] if at is not None else None
+
+
+def _cursor(points: Sequence[Point], view: PanelView) -> int | None:
+    return next((at for at, point in enumerate(points) if view.cursor in (point.key, point.name) and view.cursor), None)
+
+
+def window_words(scene: Scene) -> str:
+    """What the latest profiler window does, in a few words; "" where there was none."""
+    windows = scene.model.windows
+    if not windows:
+        return ""
+    window = windows[-1]
+    if window.state == "waiting":
+        return f"window waits: {clean(window.why)}" if window.why else "window waits for a step to begin"
+    if window.state == "open":
+        return f"window open, {plural(window.steps, 'step')}" if window.steps else "window open"
+    if window.state == "closed":
+        cost = f", cost {fmt.duration(window.job_s)}" if window.job_s is not None else ""
+        return f"window closed{cost}"
+    return f"window {window.state}: {clean(window.why)}" if window.why else f"window {window.state}"
+
+
+def known_words(known: Roofline) -> str:
+    """For how much of the time the operations are known. Not all that is unknown rounds to all."""
+    if known.flop_known_for is None:
+        return ""
+    share = known.flop_known_for * 100
+    compiled = any(point.kind == "region" for point in known.points)
+    of = "of the compiled time" if compiled else "of the kernels' time"
+    return f"operations known for {math.floor(share) if share < 100 else 100}% {of}"
+
+
+def unknown_words(known: Roofline, most: int = 4) -> str:
+    """The operators that have no formula, with their share of the time."""
+    named = [f"{clean(name)} ({fmt.percent(share)})" for name, share in known.unknown[:most]]
+    rest = len(known.unknown) - len(named)
+    return f"no formula: {', '.join(named)}{f' and {rest} more' if rest > 0 else ''}" if named else ""
+
+
+def nothing_yet(scene: Scene) -> str:
+    """Why there are no points, and what would bring them."""
+    model = scene.model
+    target = model.target
+    if target.attached_ns is None and target.ended is None:
+        return "not attached yet"
+    for what in ("roofline", "graphs"):
+        missing = why_missing(scene, what)
+        if missing:
+            return f"not available: {clean(missing)}"
+    regions = list(model.regions.values())
+    if target.ended is not None and not regions:
+        return "no compiled region was called: there are no operations to count"
+    busy = compiling_words(model)
+    if busy:
+        return f"no operations known yet: {busy}; points come with the calls that follow"
+    if not regions:
+        return (
+            "no operations known yet: a function that torch.compile has compiled becomes a point with its first call after "
+            "the compilation; of eager code a profiler window (p) tells the operators"
+        )
+    if not any(region.graphs for region in regions):
+        return (
+            f"no operations known yet: torch has told no graph of the {plural(len(regions), 'region')} here; a profiler window "
+            "(p) tells the shapes of its operators"
+        )
+    return "no operations known yet: points come with calls that have no compilation in them, about a second later"
+
+
+def summary(scene: Scene, known: Roofline) -> list[tuple[str, str]]:
+    """What must be said with the points: (sentence, role)."""
+    out = [(known_words(known), "strong"), (unknown_words(known), "note")]
+    if known.now_roof is not None:
+        peak = fmt.si(known.now_roof.peak_flops, "FLOP/s")
+        out.append((f"at the clock of now {peak}{f': {clean(known.now_why)}' if known.now_why else ''}", "note"))
+    words = window_words(scene)
+    if words:
+        waits = scene.model.windows[-1].state in ("waiting", "open", "refused")
+        out.append((words, "warn" if waits else "note"))
+    out += [(clean(note), "note") for note in known.notes]
+    return [(text, role) for text, role in out if text]
+
+
+def _title(scene: Scene, known: Roofline | None, ceilings: Sequence[Ceiling], selected: int) -> str:
+    parts = [f"ceiling {selected + 1} of {len(ceilings)}" if selected >= 0 else "no ceiling"]
+    if scene.plane.boundary:
+        parts.append(f"all at {scene.plane.boundary}")
+    if scene.plane.whole:
+        parts.append("whole process")
+    if known is not None and known.flop_known_for is not None:
+        parts.append(known_words(known).partition(" of the")[0])
+    windows = scene.model.windows
+    if windows and windows[-1].state in ("waiting", "open"):
+        parts.append(window_words(scene))
+    return "; ".join(parts)
 
 
 def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
+    scene.plane.rows = {}
     if height <= 0 or width <= 0:
         return []
-    if not scene.ceilings:
+    model, glyphs = scene.model, scene.glyphs
+    ceilings, selected = scene.plane.ceilings(model, scene.ceilings)
+    # what was measured must not stand below a roof that is of no machine, unless a person has put it there
+    hypothetical = bool(ceilings) and scene.plane.ceiling is None and ceilings[selected].boundary == HYPOTHETICAL
+    if hypothetical and any(point.intensity is not None for point in scene.plane.points(model)):
+        selected = -1
+    if not ceilings:
         return [
-            title_line(6, "roofline", "", width, focused, scene.glyphs),
+            title_line(6, "roofline", "", width, focused, glyphs),
             *sentence("no ceiling declared", width, height - 1),
         ]
-    lines = [title_line(6, "roofline", _which(scene), width, focused, scene.glyphs)]
+    known = scene.plane.roofline(model)
+    lines = [title_line(6, "roofline", _title(scene, known, ceilings, selected), width, focused, glyphs)]
     room = height - 1
-    if room > 0:
-        selected = scene.ceiling % len(scene.ceilings)
-        lines += roofline_lines(width, room, scene.ceilings, selected, (), None, scene.glyphs)
+    if room <= 0:
+        return lines
+    if width >= BESIDE_WIDTH and height >= BELOW_HEIGHT:
+        return lines + _beside(scene, view, known, ceilings, selected, width, room)
+    if height >= BELOW_HEIGHT:
+        return lines + _below(scene, view, known, ceilings, selected, width, room)
+    return lines + _chart(scene, view, known, ceilings, selected, width, room)
+
+
+def _chart(
+    scene: Scene,
+    view: PanelView,
+    known: Roofline | None,
+    ceilings: Sequence[Ceiling],
+    selected: int,
+    width: int,
+    height: int,
+) -> PanelLines:
+    points = scene.plane.points(scene.model)
+    return roofline_lines(
+        width,
+        height,
+        ceilings,
+        selected,
+        points,
+        _cursor(points, view),
+        scene.glyphs,
+        trails=scene.plane.trails,
+        now_roof=known.now_roof if known is not None else None,
+        now_why=known.now_why if known is not None else "",
+        axes=scene.plane.axes,
+        now_ns=scene.now_ns,
+        no_roof="no ceiling: no figures for this machine",
+    )
+
+
+def _table(scene: Scene, view: PanelView, ceiling: Ceiling | None, width: int, height: int, first: int) -> PanelLines:
+    """The rows of the points; `first` is the line of the panel that the head stands on."""
+    points = scene.plane.points(scene.model)
+    at = _cursor(points, view)
+    view.page = max(1, height - 1)
+    lines, view.top, rows = table_lines(points, at, width, height, view.top, ceiling, scene.glyphs, view.widths)
+    for line, row in rows.items():
+        scene.plane.rows[first + line] = points[row].key or points[row].name
     return lines
+
+
+def _paragraphs(parts: Sequence[tuple[str, str]], width: int, height: int, ellipsis: str) -> PanelLines:
+    out: PanelLines = []
+    for text, role in parts:
+        out += [[(" ", "text"), (piece, role)] for piece in wrap(text, max(1, width - 2))]
+    if len(out) > height > 0:
+        last = out[height - 1]
+        out = [*out[: height - 1], [last[0], (cut(f"{last[1][0]} {ellipsis}", max(1, width - 2), ellipsis), last[1][1])]]
+    return out[: max(0, height)]
+
+
+def _facts(scene: Scene, point: Point) -> list[tuple[str, str]]:
+    """The selected point in sentences."""
+    glyphs = scene.glyphs
+    out = [(clean(point.name), "strong")]
+    numbers = [
+        f"{fmt.si(point.rate, 'FLOP/s')}" if point.rate is not None else "rate not known",
+        f"{intensity_text(point, glyphs)} FLOP/byte",
+        fmt.si(traffic(point), "B/s") if traffic(point) is not None else "",
+        f"n {fmt.count(point.calls)}" if point.calls else "",
+        f"{of_roof_text(point, glyphs)} of roof" if point.of_roof is not None else "",
+        f"{point.of_peak * 100:.0f}% of peak" if point.of_peak is not None else "",
+    ]
+    out.append((", ".join(part for part in numbers if part), "number"))
+    at = f", at {point.boundary}" if point.boundary else ""
+    out.append((f"operations: {point.operations_how}; bytes: {point.bytes_how}{at}", "note"))
+    if point.why_not:
+        out.append((clean(point.why_not), "note"))
+    return out
+
+
+def _beside(
+    scene: Scene,
+    view: PanelView,
+    known: Roofline | None,
+    ceilings: Sequence[Ceiling],
+    selected: int,
+    width: int,
+    height: int,
+) -> PanelLines:
+    right = max(46, int(width * TABLE_PART))
+    left = width - right - 2
+    body = height - 1
+    chart = _chart(scene, view, known, ceilings, selected, left, body)
+    glyphs = scene.glyphs
+    points = scene.plane.points(scene.model)
+    side: PanelLines = []
+    if known is None or not points:
+        side += _paragraphs([("", "note"), (nothing_yet(scene), "note")], right, body, glyphs.ellipsis)
+        if known is not None:
+            side += _paragraphs([("", "note"), *summary(scene, known)], right, body - len(side), glyphs.ellipsis)
+    else:
+        tail: list[tuple[str, str]] = []
+        point = selected_point(scene, view)
+        if point is not None:
+            tail += [("", "text"), *_facts(scene, point)]
+        tail += [("", "text"), *summary(scene, known), ("", "text")]
+        tail += [(f"{glyph} {meaning}", "dim") for glyph, meaning in legend_of(points, glyphs)]
+        below = _paragraphs(tail, right, max(body // 2, body - len(points) - 1), glyphs.ellipsis)
+        side += _table(scene, view, ceilings[selected] if selected >= 0 else None, right, body - len(below), 1)
+        side += below
+    lines: PanelLines = []
+    for at in range(body):
+        part: Line = side[at] if at < len(side) else []
+        lines.append([*chart[at], ("  ", "text"), *exactly(part, right)])
+    return [*lines, _rule_line(scene, width, RULE)]
+
+
+def _below(
+    scene: Scene,
+    view: PanelView,
+    known: Roofline | None,
+    ceilings: Sequence[Ceiling],
+    selected: int,
+    width: int,
+    height: int,
+) -> PanelLines:
+    points = scene.plane.points(scene.model)
+    glyphs = scene.glyphs
+    if known is None or not points:
+        told = [(nothing_yet(scene), "note"), *(summary(scene, known) if known is not None else [])]
+        words = _paragraphs(told, width, 4, glyphs.ellipsis)
+        chart = _chart(scene, view, known, ceilings, selected, width, height - len(words) - 1)
+        return [*chart, *words, _rule_line(scene, width, RULE)]
+    told = [(text, role) for text, role in summary(scene, known) if text != known_words(known)]  # the title has that
+    words = _paragraphs(told, width, 1 + (height > 24), glyphs.ellipsis)
+    rows = min(len(points), ROWS_BELOW + max(0, (height - 24) // 3)) + 1
+    chart = _chart(scene, view, known, ceilings, selected, width, height - rows - len(words) - 1)
+    table = _table(scene, view, ceilings[selected] if selected >= 0 else None, width, rows, 1 + len(chart))
+    return [*chart, *table, *words, _rule_line(scene, width, RULE)]
+
+
+def _rule_line(scene: Scene, width: int, rule: str) -> Line:
+    text = rule if len(rule) + 2 <= width else SHORT_RULE
+    return two_ends([(" ", "text"), (cut(text, max(1, width - 2), scene.glyphs.ellipsis), "note")], [(" ", "text")], width)
 
 
 PANEL = Panel(
     number=6,
     id="roofline",
     title="roofline",
-    sections=("roofline",),
+    sections=("roofline", "gpu", "target"),
     draw=_draw,
-    keys=lambda scene, view: [],
+    keys=keys,
+    rows=lambda scene: scene.plane.count(),
     help=(
-        "The roof is min(peak, intensity x bandwidth) at a stated memory boundary. A ceiling is the most a machine could do, "
-        "declared or taken from a data sheet (it says which), never an achieved rate. c selects another one. Points appear "
-        "when operations and bytes of the job are known; this version has no source for them yet."
+        "The roof is min(peak, intensity x bandwidth) at a stated memory boundary. A ceiling is the most a machine could do: "
+        "calibrated on it, derived from its driver, from a data sheet, or declared (it says which), never an achieved rate. "
+        f"A point is a region, a kernel or the device: {RULE}, over the last seconds. Its shape tells what its numbers are "
+        "worth (enter shows it with every number's source): with compulsory bytes the intensity is an upper bound, and the "
+        "share of the roof is that or more. OVER: above its roof, with the likely causes; nothing is clipped. A bar goes from "
+        "slow calls to fast ones (p90 to p10, of kernels the extremes); dashed roofs are of other data types, or the roof at "
+        "the clock of now. While this panel has the keys, left and right select a point, and t, a, b and p are its own (see "
+        "below); c, which is everywhere, selects another ceiling."
     ),
 )

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tuimon.app.actions import PANEL_KEYS, actions
+from tuimon.app.actions import PANEL_KEYS, ROOFLINE_ACTIONS, actions
 from tuimon.app.moves import clear_filter, move_cursor, move_to_end, select_row, select_shown
 from tuimon.app.panels import PANELS, ranks, target, timeline, tiny
 from tuimon.app.panels import keys as keys_line
@@ -21,7 +21,7 @@ from tuimon.app.panels.target import Status
 from tuimon.app.plan import Box, Plan, plan
 from tuimon.app.ranks import are_one_job
 from tuimon.app.scene import Scene
-from tuimon.app.screens import steps
+from tuimon.app.screens import points, steps
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.app.widgets.panel_widget import PanelWidget
 from tuimon.model.step_parts import StepAccount
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp
 
 BINDINGS: list[BindingType] = [
+    # first: a key goes to the first of its actions that is live, see `MainScreen.check_action`
+    *(Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False) for action in ROOFLINE_ACTIONS),
     *(Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False) for action in actions("main")),
     *(Binding(key, f"zoom({key})", f"panel {key}", id=f"panel-{key}", show=False) for key in PANEL_KEYS),
 ]
@@ -74,6 +76,10 @@ class MainScreen(Screen[None]):
     def monitor(self) -> MonitorApp:
         """The app, by its own type."""
         return cast("MonitorApp", self.app)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The roofline's own keys are live while it has the keys: otherwise they are those of the main screen."""
+        return self.focus_id == points.PANEL or action not in points.ACTIONS
 
     @property
     def focused_panel(self) -> PanelWidget:
@@ -156,7 +162,13 @@ class MainScreen(Screen[None]):
         if self.plan.keys and self.keys_line.display:
             width, height = self.keys_line.size
             lines = keys_line.draw(
-                "main", status.message, self._hidden(), width, scene.glyphs, bool(scene.ranks), self._labels(scene)
+                "roofline" if self.focus_id == points.PANEL else "main",
+                status.message,
+                self._hidden(),
+                width,
+                scene.glyphs,
+                bool(scene.ranks),
+                self._labels(scene),
             )
             changed += self.keys_line.show(fitted(lines, width, height, scene.glyphs))
         return changed
@@ -324,6 +336,36 @@ class MainScreen(Screen[None]):
         """A sentence on a slow step to the clipboard."""
         steps.copy(self)
 
+    # ------------------------------------------------------------------------------------------ the roofline
+
+    def action_point(self, step: int) -> None:
+        """Another point."""
+        self.action_move(step)
+
+    def action_boundary(self) -> None:
+        """The next memory boundary."""
+        points.next_boundary(self)
+
+    def action_trails(self) -> None:
+        """Trails, or none."""
+        points.turn_trails(self)
+
+    def action_whole(self) -> None:
+        """The whole process as one point, or all points."""
+        points.turn_whole(self)
+
+    def action_window(self) -> None:
+        """The page of profiler windows."""
+        self.monitor.open_windows()
+
+    def action_hypothesis(self) -> None:
+        """The selected point into the lab."""
+        points.take_into_lab(self)
+
+    def action_lab(self) -> None:
+        """The lab, as it was left."""
+        self.monitor.open_lab()
+
     # ------------------------------------------------------------------------------------------ the filter
 
     def action_filter(self) -> None:
@@ -392,7 +434,9 @@ class MainScreen(Screen[None]):
         """A click gives the panel the keys and selects the row; the wheel moves the selection."""
         self.focus_id = event.panel.panel.id
         view = event.panel.view
-        if event.line is not None:
+        if event.line is not None and self.focus_id == points.PANEL:
+            points.select_line(self, event.line)
+        elif event.line is not None:
             ordered = event.panel.panel.keys(self.monitor.panel_scene(), view)
             row = view.top + event.line - view.above - (2 if event.panel.panel.sorts else 1)
             if event.line >= 1 and 0 <= row < len(ordered):
@@ -413,7 +457,7 @@ class MainScreen(Screen[None]):
 
     def action_ceiling(self) -> None:
         """The next ceiling."""
-        self.monitor.next_ceiling()
+        points.next_ceiling(self)
 
     def action_faster(self, step: int) -> None:
         """Draw more or less often."""

@@ -45,7 +45,6 @@ class PanelWidget(LineWidget):
             self.view.version,
             self.size,
             self.focused_panel,
-            scene.ceiling,
             rows(scene) if rows is not None else 0,
             scene.model.target.attached_ns,  # "not attached yet" goes at once, not with the next look at numbers
         )

@@ -1,0 +1,108 @@
+"""`tuimon lab`: the lab alone, without a job and without the monitor."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from textual.screen import Screen
+
+from tuimon.app import terminal
+from tuimon.app.looks import own_name, textual_name
+from tuimon.app.screens.lab import LabScreen, LabSession
+from tuimon.app.themed import ThemedApp, choose_theme
+from tuimon.app.themes import Loaded
+from tuimon.draw.glyphs import GlyphSet
+from tuimon.lab import state
+from tuimon.lab.state import Lab
+
+HUNG_UP = 129
+WATCH_S = 2.0
+"""So often it is looked whether the terminal is still there."""
+
+
+class LabApp(ThemedApp[None]):
+    """The lab's screen, and the way out."""
+
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = None
+
+    def __init__(
+        self,
+        session: LabSession,
+        themes: Loaded,
+        theme: str,
+        glyphs: GlyphSet,
+        *,
+        colour_off: bool = False,
+        walk: Path | None = None,
+        watch: bool = True,
+    ) -> None:
+        """`walk`: the file of the guided walk; None: ours. `watch`: leave when the terminal is gone."""
+        super().__init__(themes, theme)
+        self.lab_screen = LabScreen(session, glyphs, walk=walk, live=False)
+        self._colour_off = colour_off
+        self._watch = watch
+        self._signals = terminal.Signals(lambda number: self.exit(return_code=128 + number))
+
+    def get_default_screen(self) -> Screen[None]:
+        """There is one."""
+        return self.lab_screen
+
+    def on_mount(self) -> None:
+        """Signals end it as a key does."""
+        if not self.is_headless:
+            self._signals.install()
+            if self._watch:
+                self.set_interval(WATCH_S, self._look)
+
+    def on_unmount(self) -> None:
+        """Signals as they were."""
+        if not self.is_headless:
+            self._signals.remove()
+
+    def _look(self) -> None:
+        if terminal.terminal_gone():
+            self.exit(return_code=HUNG_UP)
+
+    def action_theme(self) -> None:
+        """The next theme."""
+        if self._colour_off:
+            self.lab_screen.tell("colours are off (NO_COLOR or --no-color)")
+            return
+        names = list(self.themes.themes)
+        name = names[(names.index(own_name(self.theme)) + 1) % len(names)]
+        self.theme = textual_name(name)
+        self.lab_screen.tell(f"theme: {name}")
+
+
+def run(
+    lab: Lab,
+    *,
+    theme: str | None,
+    ascii: bool,  # noqa: A002 - the name of the option
+    no_color: bool,
+    walk: Path | None = None,
+    walking: bool = False,
+    mouse: bool | None = None,
+) -> int:
+    """Show the lab until someone leaves it; gives the status to exit with.
+
+    `walking`: begin with the guided walk. The terminal has to be able to show a screen (`why_no_screen`).
+    """
+    terminal.prepare_environment()
+    colour_off = no_color or terminal.no_colour_wanted()
+    os.environ.pop("NO_COLOR", None)  # as in `run`: our theme without colours does it
+    themes, chosen, problems = choose_theme(theme, colour_off)
+    if problems:
+        lab = state.told(lab, "; ".join(problems))
+    app = LabApp(LabSession(lab), themes, chosen, terminal.choose_glyphs(ascii), colour_off=colour_off, walk=walk)
+    if walking:
+        app.lab_screen.begin_walk()
+    try:
+        app.run(mouse=mouse if mouse is not None else not terminal.over_ssh())
+    except OSError:
+        if not terminal.terminal_gone():
+            raise
+        return HUNG_UP
+    return app.return_code or 0
