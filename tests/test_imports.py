@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tail": {"events"},
     "ways": {"attach"},
     "relay": {"events", "attach", "hook", "sources", "model", "draw"},
-    "doctor": {"attach", "sources"},
+    "doctor": {"attach", "sources", "roofline"},
     "feed": {"events", "attach", "hook", "model", "sources", "tail", "ways"},
     "fleet": {"attach", "feed", "model", "sources"},
 }
@@ -100,11 +100,21 @@ def test_the_hook_is_standard_library_and_the_jobs_own_torch() -> None:
     assert wrong == []
 
 
+CHILD = PACKAGE / "roofline" / "probe.py"
+"""A program of its own: the child that calibrates."""
+
+
+def test_the_child_that_calibrates_is_imported_by_nobody_and_imports_nothing_of_tuimon() -> None:
+    users = [path for _, path in files() if any(name.startswith("tuimon.roofline.probe") for name in imported(path))]
+    assert users == []
+    assert {name.split(".")[0] for name in imported(CHILD)} <= sys.stdlib_module_names | {"torch"}
+
+
 def test_nothing_on_tuimons_side_imports_torch() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {name}"
         for room, path in files()
-        if room != "hook"
+        if room != "hook" and path != CHILD
         for name in imported(path)
         if name.split(".")[0] == "torch"
     ]
@@ -119,6 +129,7 @@ def test_nothing_on_tuimons_side_imports_torch() -> None:
         ("import tuimon.draw.table, tuimon.draw.roofline", {"torch", "textual", "psutil", "pynvml"}),
         ("import tuimon.hook.session", {"torch", "textual", "psutil", "pynvml"}),
         ("import tuimon.report", {"torch", "textual", "psutil", "pynvml"}),
+        ("import tuimon.lab.walk", {"torch", "textual", "psutil", "pynvml"}),
         ("import tuimon.app", {"torch", "textual"}),
         ("import tuimon.feed", {"torch", "textual"}),
         (

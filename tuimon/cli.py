@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tuimon import __version__
 from tuimon.commands.options import FAILED, USAGE, Far, Options, say
@@ -29,6 +30,17 @@ q (or Ctrl-C) detaches; the jobs run on.
   tuimon attach --all                             every PyTorch job here
   tuimon attach ssh://kim@gpu7/12345              on another host, by ssh
   tuimon attach --via 'kubectl exec -i POD --' 1  in a container
+"""
+
+
+LAB = """\
+The roofline lab: set an intensity and a bandwidth, predict the ceiling, trace
+the roof. All of it is hypothetical: nothing runs and nothing is measured.
+
+  tuimon lab                                on the screen
+  tuimon lab --walk                         the guided walk, five predictions
+  tuimon lab --intensity 8 --bandwidth 80   begin with these; without a
+                                            terminal: print the numbers
 """
 
 
@@ -70,6 +82,10 @@ def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
     options = _options(args)
+    why_not = _why_no_ceilings(options.ceilings)
+    if why_not is not None:  # said before anything is started or touched
+        say(why_not)
+        return USAGE
     if args.command is None and options.screen:
         from tuimon.commands import pick
 
@@ -88,6 +104,14 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
     if options.output is not None and options.output.is_dir():
         say(f"{options.output} is a directory; name a file for the report")
         return USAGE
+    if args.command == "calibrate":
+        from tuimon.commands import calibrate
+
+        return calibrate.run(options, show=args.show, python=args.python, threads=args.threads, device=args.device)
+    if args.command == "report":
+        from tuimon.commands import replay
+
+        return replay.run(args.file, options, screen=False)
     if options.screen:
         from tuimon.app import why_no_screen
 
@@ -95,6 +119,14 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
         if why_not is not None:  # said before anything is started or touched
             say(why_not)
             return FAILED
+    if args.command == "replay":
+        from tuimon.commands import replay
+
+        return replay.run(args.file, options, screen=options.screen)
+    if args.command == "lab":
+        from tuimon.commands import lab
+
+        return lab.run(args, options)
     if args.command == "run":
         program = [*args.program, *(["--", *command] if args.program else command)] if command is not None else args.program
         if not program:
@@ -110,6 +142,21 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
     from tuimon.commands import demo
 
     return demo.run(args.name, options)
+
+
+def _why_no_ceilings(path: Path | None) -> str | None:
+    """Why the file of --ceilings cannot be used; None where it can be, or none was given."""
+    if path is None:
+        return None
+    from tuimon.roofline.ceilings import CeilingError, load_ceilings
+    from tuimon.roofline.machines import machines
+
+    try:
+        load_ceilings(path)
+        machines(path)
+    except CeilingError as error:
+        return f"--ceilings {error}"
+    return None
 
 
 def _far(args: argparse.Namespace) -> Far:
@@ -130,6 +177,7 @@ def _options(args: argparse.Namespace) -> Options:
         interval=args.interval,
         theme=args.theme,
         ascii=args.ascii,
+        ceilings=args.ceilings,
         no_color=args.no_color or bool(os.environ.get("NO_COLOR")),
         step=getattr(args, "step", None),
         slow_over_ms=getattr(args, "slow_over", None),
@@ -198,10 +246,50 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", parents=[common], help="what works here, or with one process, and what does not")
     doctor.add_argument("pid", type=_pid, nargs="?", metavar="PID")
 
+    _add_calibrate(commands, common)
+
     demo = commands.add_parser("demo", parents=[common], help="start a bundled training program and watch it")
     demo.add_argument("name", nargs="?", metavar="NAME", help="which one (default: train_small_gpt)")
     _add_slow(demo)
+    _add_files(commands, common)
+    _add_lab(commands, common)
     return parser
+
+
+def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    what = "a Kineto trace of torch.profiler (.json, .json.gz), or a CSV of Nsight Compute"
+    for name, how in (("replay", "on the screen, its roofline in front"), ("report", "as a report")):
+        shown = f"Show {what}, {how}."
+        command = commands.add_parser(name, parents=[common], help=f"a profiler's trace, {how}", description=shown)
+        command.add_argument("file", type=Path, metavar="FILE", help=what)
+
+
+def _add_lab(commands: Any, common: argparse.ArgumentParser) -> None:
+    lab = commands.add_parser(
+        "lab",
+        parents=[common],
+        help="the roofline lab: predict a ceiling, trace the roof",
+        description=LAB,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    lab.add_argument("--intensity", metavar="I", help="operations for each byte (FLOP/byte)")
+    lab.add_argument("--bandwidth", metavar="B", help="GB/s, or with a prefix: 3.35T")
+    lab.add_argument("--peak", metavar="P", help="GFLOP/s, or with a prefix: 989T (default: 1000)")
+    lab.add_argument("--walk", nargs="?", const="", metavar="FILE", help="begin with the guided walk; FILE: one of your own")
+
+
+def _add_calibrate(commands: Any, common: argparse.ArgumentParser) -> None:
+    calibrate = commands.add_parser(
+        "calibrate",
+        parents=[common],
+        help="measure this machine's ceilings, for the roofline",
+        description="Measure what this machine's processor and GPUs can do at most, in a process of its own, and keep it: the "
+        "roofline uses it from then on. Takes 15 s on a CPU. On a busy machine it refuses rather than keep a wrong figure.",
+    )
+    calibrate.add_argument("--show", action="store_true", help="measure nothing: what is kept")
+    calibrate.add_argument("--threads", type=_count, metavar="N", help="of a CPU (default: 1, and what torch takes by itself)")
+    calibrate.add_argument("--python", metavar="PATH", help="one that has torch (default: tuimon's own, or a running job's)")
+    calibrate.add_argument("--device", metavar="NAME", help="cpu or cuda:N (default: the CPU and every GPU)")
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -214,6 +302,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--interval", type=_seconds, metavar="S", help="seconds between two updates")
     group.add_argument("--theme", metavar="NAME", help="colours of the screen")
     group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    group.add_argument("--ceilings", type=Path, metavar="FILE", help="ceilings and machines of your own, for the roofline")
     group.add_argument("--no-color", action="store_true", help="no colours; so does NO_COLOR in the environment")
 
 

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import cycle
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -26,6 +27,7 @@ import torch
 from tuimon.hook import session as hook_session
 from tuimon.hook import timers, wire
 from tuimon.hook.outbox import Outbox
+from tuimon.hook.sizes import Sizes
 
 
 @contextmanager
@@ -53,8 +55,11 @@ def _discard(end: socket.socket) -> None:
         pass
 
 
-def make_job(regions: int, work_s: float) -> Callable[[], None]:
-    """A step that calls `regions` compiled graphs and then works for about `work_s` seconds of CPU time in C."""
+def make_job(regions: int, work_s: float, *, dynamic: bool = False) -> Callable[[], None]:
+    """A step that calls `regions` compiled graphs and then works for about `work_s` seconds of CPU time in C.
+
+    `dynamic`: the graphs take their sizes as arguments, of which there are four in turn.
+    """
     weights = torch.nn.Linear(8, 8)
     optimizer = torch.optim.SGD(weights.parameters(), lr=0.0)
     weights.weight.grad = torch.zeros_like(weights.weight)
@@ -62,8 +67,9 @@ def make_job(regions: int, work_s: float) -> Callable[[], None]:
     for number in range(regions):
         scope: dict[str, object] = {}
         exec(f"def f{number}(x):\n    return x * {number + 1}.0 + 1.0", scope)
-        functions.append(torch.compile(scope[f"f{number}"], backend="eager"))
-    x = torch.ones(4)
+        functions.append(torch.compile(scope[f"f{number}"], backend="eager", dynamic=True if dynamic else None))
+    inputs = [torch.ones(4 + size) for size in range(4)] if dynamic else [torch.ones(4)]
+    turn = cycle(inputs)
     block = torch.ones(64, 64)
     begin = time.perf_counter()
     for _ in range(200):
@@ -71,6 +77,7 @@ def make_job(regions: int, work_s: float) -> Callable[[], None]:
     repeats = max(0, int(work_s / ((time.perf_counter() - begin) / 200)))
 
     def step() -> None:
+        x = next(turn)
         for function in functions:
             function(x)
         for _ in range(repeats):
@@ -137,6 +144,29 @@ def compile_ratio(rounds: int) -> list[float]:
     return ratios
 
 
+def sized_cost() -> float:
+    """As `timers.cost_of_a_call`, for a graph that takes one size of four."""
+    outbox = Outbox(None)
+    sizes = Sizes(None, 0, [(0, "s0")])
+    sizes.numbers.update((size, size + 1) for size in range(4))
+
+    def nothing(argument: int) -> int:
+        return argument
+
+    timed = timers.sized_timer(nothing, 0, outbox, [True], sizes)
+    now = time.perf_counter_ns
+    costs = []
+    for _ in range(9):
+        begin = now()
+        for _ in range(20):
+            timed(3)
+        middle = now()
+        for _ in range(20):
+            nothing(3)
+        costs.append((2 * middle - begin - now()) / 20)
+    return max(0.0, statistics.median(costs))
+
+
 def main() -> int:
     """Run all of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -144,12 +174,17 @@ def main() -> int:
     rounds = parser.parse_args().rounds
     out = sys.stdout.write
     costs = sorted(timers.cost_of_a_call(Outbox) for _ in range(25))
-    out(f"one timed region call: +{costs[12]:.0f} ns (median of 25 batches, {costs[2]:.0f}-{costs[-3]:.0f})\n\n")
+    out(f"one timed region call: +{costs[12]:.0f} ns (median of 25 batches, {costs[2]:.0f}-{costs[-3]:.0f})\n")
+    hot = sorted(sized_cost() for _ in range(25))
+    out(f"the same for a graph of one dynamic size: +{hot[12]:.0f} ns ({hot[2]:.0f}-{hot[-3]:.0f})\n\n")
     out("| step without hook | regions a step | wall, with / without | CPU of the job's thread, with / without |\n")
     out("| --- | --- | --- | --- |\n")
-    for work_s, regions, steps in ((0.0, 2, 400), (0.0008, 2, 300), (0.0008, 20, 200), (0.0095, 2, 60), (0.0095, 20, 60)):
+    rows = ((0.0, 2, 400), (0.0008, 2, 300), (0.0008, 20, 200), (0.0095, 2, 60), (0.0095, 20, 60))
+    for work_s, regions, steps in rows:
         base, by_wall, by_cpu = compare(make_job(regions, work_s), rounds, steps)
         out(f"| {base * 1e3:.2f} ms | {regions} | {spread(by_wall)} | {spread(by_cpu)} |\n")
+    base, by_wall, by_cpu = compare(make_job(20, 0.0008, dynamic=True), rounds, 200)
+    out(f"| {base * 1e3:.2f} ms | 20, of dynamic sizes | {spread(by_wall)} | {spread(by_cpu)} |\n")
     out(f"\ncompiling a small function (aot_eager), CPU time with / without: {spread(compile_ratio(rounds))}\n")
     return 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tuimon import cli
@@ -67,14 +69,31 @@ def test_a_report_that_could_not_be_written_is_said_before_anything_starts(capsy
     assert "/no/such/folder" in captured.err and "started" not in captured.out
 
 
+def test_a_file_of_ceilings_that_cannot_be_used_is_said_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "own.toml"
+    for text, says in (
+        ('[[ceiling]]\nname = "x"\npeak_flops = 1e12\nbandwidth_bytes_s = nan\nboundary = "DRAM"\nhow = "declared"', "nan"),
+        ('[[machine]]\nname = "x"\nsource = "y"\nbandwidth = { HBM = 1e12 }', "match missing"),
+        ("[[ceiling]", "not TOML"),
+    ):
+        path.write_text(text)
+        assert cli.main(["--ceilings", str(path), "run", "--", "echo", "started"]) == 2
+        captured = capsys.readouterr()
+        assert str(path) in captured.err and says in captured.err and "started" not in captured.out
+    assert cli.main(["run", "--ceilings", str(tmp_path / "none"), "--", "echo", "started"]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
 def test_help_lists_what_there_is_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["--help"])
     assert ended.value.code == 0
     listed = capsys.readouterr().out
-    for command in ("attach", "run", "list", "doctor", "demo"):
+    for command in ("attach", "run", "list", "doctor", "demo", "lab", "replay", "report", "calibrate"):
         assert f"\n    {command} " in listed
-    for planned in ("record", "replay", "compare", "calibrate", "lab", "relay"):
+    for planned in ("record", "compare", "relay"):
         assert f"\n    {planned} " not in listed
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, Options, deliver
-from tuimon.doctor import Check, gpu, machine, process, terminal
+from tuimon.doctor import Check, ceilings, gpu, machine, process, terminal
 from tuimon.draw.text import ascii_only, clean, wrap
 from tuimon.report.render import to_json
 
@@ -27,7 +27,10 @@ def run(pid: int | None, options: Options) -> int:
         found, works = process.checks(pid)
         status = DONE if works else CANNOT_ATTACH
     else:
-        found = [*machine.checks(), *gpu.checks(), *terminal.checks(theme=options.theme, ask=options.screen)]
+        gpus = gpu.checks()
+        names = [check.what for check in gpus if check.state == "ok" and check.name.startswith("GPU ")]
+        found = [*machine.checks(), *gpus, *ceilings.checks(names, options.ceilings)]
+        found += terminal.checks(theme=options.theme, ask=options.screen)
         bad = {(check.part, check.name) for check in found if check.state == "problem"}
         status = FAILED if bad & DECIDING else DONE
     colour = options.format == "text" and options.output is None and sys.stdout.isatty() and not options.no_color

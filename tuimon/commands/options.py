@@ -33,6 +33,8 @@ class Options:
     theme: str | None = None
     ascii: bool = False
     no_color: bool = False
+    ceilings: Path | None = None
+    """A user's own ceilings and machines, beside those of his folder."""
     step: str | None = None
     """"module:function" of what a step of the job begins with."""
     slow_over_ms: float | None = None

@@ -23,6 +23,7 @@ def show(feed: LiveFeed | Fleet, options: Options) -> int:
             no_color=options.no_color,
             interval=options.interval,
             mouse=None,
+            ceilings=options.ceilings,
         )
     finally:
         feed.detach()

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from tuimon.commands.options import Options, deliver, say
@@ -18,6 +19,8 @@ from tuimon.marks import Marks
 from tuimon.model import Model
 from tuimon.report import build, render
 from tuimon.report.ranks import Watched
+from tuimon.roofline.ceilings import CeilingError
+from tuimon.roofline.inforce import Known, known
 
 Why = Literal["ended", "steps", "duration", "interrupted", "refused"]
 
@@ -106,15 +109,30 @@ def report(feed: LiveFeed | Fleet, options: Options) -> int:
     feed.pump()
     for member in [feed] if isinstance(feed, LiveFeed) else feed.members:
         member.model.apply(Marks(here=member.host is None).news(member.model))
+    figures = known_figures(options.ceilings)
     if isinstance(feed, LiveFeed):
-        return deliver(render(build(feed.model), options.format), options.output)
+        made = build(feed.model, known=figures, here=feed.host is None)
+        return deliver(render(made, options.format), options.output)
     feed.jobs.settle()
     ranks = [
         Watched(member.label, member.rank, member.pid, member.host, member.model, at, feed.jobs.of(at))
         for at, member in enumerate(feed.members)
     ]
-    made = build(feed.first.model, ranks=ranks if len(ranks) > 1 else ())
+    first = feed.first
+    made = build(first.model, ranks=ranks if len(ranks) > 1 else (), known=figures, here=first.host is None)
     return deliver(render(made, options.format), options.output)
+
+
+def known_figures(extra: Path | None) -> Known:
+    """What is known of machines; a file that cannot be used costs a line, not the report."""
+    try:
+        found = known(extra)
+    except CeilingError as error:  # it was usable when the command began
+        say(str(error))
+        found = known()
+    for problem in found.problems:
+        say(problem)
+    return found
 
 
 @contextlib.contextmanager
