@@ -111,6 +111,10 @@ def test_the_number_of_threads_is_asked_for_on_a_thread_of_its_own(monkeypatch: 
     last[0] = 1
     assert [settings.options() for _ in range(ASK_EVERY)][-1] == [["num_threads", "1"]]
     assert not hasattr(own, "value")
+    last[0] = 2
+    assert settings.options() == [["num_threads", "1"]]
+    settings.again()
+    assert settings.options() == [["num_threads", "2"]]
 
 
 def test_a_torch_that_cannot_tell_its_threads_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.hooked import DYNAMO, Outcome, run
+from tuimon.events import GraphSeen
 
 pytestmark = pytest.mark.live
 
@@ -58,6 +59,16 @@ detach()
     assert all("mm" in one["text"] or "@" in one["text"] for one in found)
     for one in found:
         assert "secret" not in one["text"] and "comment" not in one["text"], one["text"]
+    assert dict(outcome.model.target.options)["num_threads"] == "1"  # type: ignore[union-attr]
+
+
+def test_a_job_shorter_than_the_time_between_two_looks_tells_its_threads(tmp_path: Path) -> None:
+    """It sets them when the hook has looked already, at the attach; and compiles nothing."""
+    outcome = run(
+        "import torch; torch.set_num_threads(3); attach(); torch.set_num_threads(1); detach()", tmp_path, after=DYNAMO
+    )
+    told = [dict(message["options"]).get("num_threads") for message in outcome.messages if message.get("k") == "facts"]
+    assert told[-1] == "1", told
     assert dict(outcome.model.target.options)["num_threads"] == "1"  # type: ignore[union-attr]
 
 
@@ -125,3 +136,41 @@ print(json.dumps(before == {name: dict(value) for name, value in utils.counters.
     ]
     assert all(one["before_attach"] for one in found)
     assert all("mm" in one["text"] for one in found) and not any("comment" in one["text"] for one in found)
+
+
+def test_a_graph_from_before_the_attach_is_written_where_the_backend_keeps_it(tmp_path: Path) -> None:
+    """By its nodes: the same operations as torch's own text of it tells, live."""
+    outcome = run(
+        NET
+        + """
+def more(x):
+    a, b = torch.relu(net(x)).chunk(2, 1)
+    y = (a @ b.T) * 2 + x.shape[0]
+    y += 1
+    return torch.nn.functional.softmax(y, dim=-1).sum() + torch.nn.functional.layer_norm(a, [16]).T.sum()
+def job(backend):
+    torch._dynamo.reset()
+    compiled = torch.compile(more, backend=backend)
+    compiled(torch.randn(16, 64)).backward()
+    with torch.no_grad():
+        compiled(torch.randn(16, 64))
+    return compiled
+for backend in ("eager", "aot_eager"):
+    torch._dynamo.reset(); attach(); compiled = job(backend); detach()
+    utils.counters.clear()
+    attach(); compiled(torch.randn(16, 64)).backward(); detach()
+    assert not utils.counters["frames"], utils.counters
+""",
+        tmp_path,
+        after=DYNAMO,
+    )
+    found = [event for event in outcome.events if isinstance(event, GraphSeen)]
+    about = [(one.compile_id, one.direction, one.level) for one in found]
+    eager, aot = about[:2], about[4:7]
+    assert about == [*eager, *eager, *aot, *aot], about
+    assert {level for *_, level in eager} == {"torch"} and {level for *_, level in aot} == {"aten"}
+    assert [one.before_attach for one in found] == [False] * 2 + [True] * 2 + [False] * 3 + [True] * 3
+    for live, late in zip(found[:2] + found[4:7], found[2:4] + found[7:], strict=True):
+        assert not late.cut and sorted(late.rows) == sorted(live.rows)
+        assert (sorted(late.reads), sorted(late.writes)) == (sorted(live.reads), sorted(live.writes))
+    assert not any(message["left"] for message in outcome.messages if message.get("k") == "detached")

@@ -244,7 +244,9 @@ print(json.dumps(found))
     shapes = [event["args"].get("Input Dims") for event in events if event.get("name") == "aten::addmm"]
     assert len(shapes) >= 3 and shapes[0][:3] == [[16], [16, 16], [16, 16]]
     seen = {event.window: event for event in outcome.events if isinstance(event, KernelsSeen)}
-    assert any(row[1] == "aten::addmm" for row in seen[4].rows)
+    (products,) = [row for row in seen[4].rows if row[1] == "aten::addmm"]
+    assert products[6] == seen[4].steps == closed["steps"], "cut to whole steps, of one product each"
+    assert closed["begin_ns"] <= seen[4].begin_ns < seen[4].end_ns <= closed["end_ns"]
     assert not any(message["left"] for message in outcome.messages if message.get("k") == "detached")
 
 
@@ -324,5 +326,6 @@ print(json.dumps(plain == watched))
     )
     assert outcome.values is True
     (seen,) = [event for event in outcome.events if isinstance(event, KernelsSeen)]
-    regions = {compile_id for compile_id, _, _ in seen.regions}
-    assert regions >= {"0/0", "0/0<"} or regions >= {"0/1", "0/1<"}
+    regions = {compile_id: calls for compile_id, calls, _ in seen.regions}
+    assert set(regions) >= {"0/0", "0/0<"} or set(regions) >= {"0/1", "0/1<"}
+    assert sum(regions.values()) == 2 * seen.steps > 0, regions

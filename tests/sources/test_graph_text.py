@@ -193,6 +193,30 @@ GRAPH = """class GraphModule(torch.nn.Module):
 """
 
 
+CACHE = """class <lambda>(torch.nn.Module):
+    def forward(self, arg0_1: "f32[4096, 512][512, 1]cpu", arg1_1: "i64[2][1]cpu", arg2_1: "f32[2, 512][512, 1]cpu"):
+        index_put: "f32[4096, 512][512, 1]cpu" = torch.ops.aten.index_put.default(arg0_1, [arg1_1], arg2_1)
+        slice_2: "f32[16, 512][512, 1]cpu" = torch.ops.aten.slice.Tensor(index_put, 0, 0, 16)
+        sum_1: "f32[][]cpu" = torch.ops.aten.sum.default(slice_2);  slice_2 = None
+        copy_: "f32[4096, 512][512, 1]cpu" = torch.ops.aten.copy_.default(arg0_1, index_put);  arg0_1 = index_put = copy_ = None
+        return (sum_1,)
+"""
+
+
+def test_a_cache_that_is_written_in_part_moves_that_part_alone() -> None:
+    """Two rows are put into 4096, and 16 of them are read: 8 MiB each way would be no lower bound."""
+    content = graph_text.read(CACHE, "aten")
+    assert set(content.reads) == {("f32", ("8192",), 1), ("i64", ("2",), 1), ("f32", ("2", "512"), 1)}
+    assert set(content.writes) == {("f32", ("1024",), 1), ("f32", (), 1)}
+    in_place = CACHE.replace("index_put.default", "index_put_.default")
+    in_place = "\n".join(line for line in in_place.split("\n") if "copy_:" not in line)
+    assert set(graph_text.read(in_place, "aten").writes) == set(content.writes)
+    # where it does not go back to where it is from, all of it is made anew
+    other = graph_text.read(CACHE.replace("return (sum_1,)", "return (sum_1, index_put)").replace("copy_", "add"), "aten")
+    assert ("f32", ("4096", "512"), 1) in other.reads
+    assert ("f32", ("4096", "512"), 1) in other.writes
+
+
 def test_edges_by_hand() -> None:
     content = graph_text.read(GRAPH, "aten")
     assert ("f32", ("4096",), 1) in content.reads  # of arg0_1 the slice alone
@@ -275,3 +299,17 @@ def get_args():
     """
     kernels = output_code.read(code).kernels
     assert kernels == (("triton_poi_fused_relu_0", (("bf16", ("8", "16")), ("bf16", ("8", "16"))), 2),)
+
+
+def test_a_statement_that_changes_a_value_in_place_is_counted() -> None:
+    """Dynamo's own graphs have them, with the value's new name behind."""
+    text = (
+        "class GraphModule(torch.nn.Module):\n"
+        '    def forward(self, L_x_: "f32[4, 2][2, 1]cpu"):\n'
+        "        l_x_ = L_x_\n"
+        '        y: "f32[4, 2][2, 1]cpu" = l_x_ * 2;  l_x_ = None\n'
+        '        y += 1;  iadd: "f32[4, 2][2, 1]cpu" = y;  y = None\n'
+        "        return (iadd,)\n"
+    )
+    content = graph_text.read(text, "torch")
+    assert [row[0] for row in content.rows] == ["torch.mul", "torch.add_"] and not content.cut

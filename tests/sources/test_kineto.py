@@ -66,6 +66,45 @@ def test_a_kernel_belongs_to_the_innermost_operator(tmp_path: Path) -> None:
     assert trace.seen.busy == ((0, 40_000),)
 
 
+STEPS = [
+    event
+    for n in range(4)
+    for at in [n * 1000.0]
+    for event in (op("aten::mm", at, 100, **MM), launch(at + 10, n), kernel("gemm", at + 960, 200, n))
+]
+"""Four steps of 1 ms: in each a product, the kernel of which runs into the next step."""
+
+
+@pytest.mark.parametrize("base", [0, 1_700_000_000_000_000_000])
+def test_a_trace_is_cut_to_whole_steps_a_kernel_by_its_launch(tmp_path: Path, base: int) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": STEPS, "baseTimeNanoseconds": base}))
+    trace = kineto.read(path, span=(base + 1_000_000, base + 3_000_000))
+    (row,) = trace.seen.rows
+    assert trace.cut and row[:2] == ("gemm", "aten::mm") and row[6:8] == (2, 400_000)
+    assert trace.seen.begin_ns == 1_000_000 and trace.seen.busy == ((0, 400_000),)
+    elsewhere = kineto.read(path, span=(base + 9_000_000, base + 9_500_000))
+    assert not elsewhere.cut and elsewhere.seen.rows[0][6] == 4, "another clock than it says: nothing is left out"
+
+
+def test_a_backward_in_the_steps_keeps_the_region_of_a_forward_before_them(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    region = {"name": "Torch-Compiled Region: 3/0", "ts": 0, "dur": 50}
+    other = {"name": "Torch-Compiled Region: 4/0", "ts": 60, "dur": 30}
+    events = [
+        op(**region),
+        op("CompiledFunction", 10, 20, **{"Sequence number": 7}),
+        op(**other),
+        op("CompiledFunction", 70, 10, **{"Sequence number": 8}),
+        op("CompiledFunctionBackward", 200, 50, tid=2, **{"Sequence number": 7}),
+        op("aten::mm", 210, 30, tid=2, **MM),
+    ]
+    path.write_text(json.dumps({"traceEvents": events}))
+    trace = kineto.read(path, span=(100_000, 300_000))
+    assert trace.cut and trace.seen.regions == (("3/0<", 1, 50_000),)
+    assert [(row[1], row[4]) for row in trace.seen.rows] == [("aten::mm", "3/0<")]
+
+
 def test_a_call_with_several_kernels_is_one(tmp_path: Path) -> None:
     events = []
     for n in range(3):

@@ -90,6 +90,8 @@ class KernelsSeen(Event):
     """The device's name as the trace has it; "" on a CPU."""
     linked: float = 0.0
     """Share of the kernels' time that has an operator."""
+    steps: int = 0
+    """It is cut to so many whole steps: from the end of one to the end of the last. 0: it is all that was recorded."""
 
 
 CounterRow = tuple[str, int, int, float | None, float | None, float | None, str, str]

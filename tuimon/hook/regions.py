@@ -133,6 +133,7 @@ class Regions(metaclass=Mortal):
             before_attach,
             backend=_backend_name(graph) if forward else None,
         )
+        self._hook.region_placed()
         key = id(wrapper)
         self._placed[key] = (weakref.ref(wrapper, partial(self._placed.pop, key)), scope, name)
         return wrapper

@@ -270,6 +270,10 @@ class Session(metaclass=Mortal):
         self.guarded("history", history.send_breaks, None, self)
         self.instruments.setdefault("history", "on")
 
+    def region_placed(self):
+        """There is a compiled region more: what the job computes with will have been set by now, and is told afresh."""
+        self._settings.again()
+
     def serve(self):
         """Send, and listen for "detach", until tuimon or the job says that it is over. Always takes the hook out."""
         try:
@@ -346,6 +350,7 @@ class Session(metaclass=Mortal):
         left = self.undo.run()
         if not self._asked:
             self.window.sweep()
+        self._settings.again()
         try:
             self.guarded("facts", self._tell_facts, None)
             self._tell_status()

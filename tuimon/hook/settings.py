@@ -54,6 +54,10 @@ class Settings(metaclass=Mortal):
         threads = self._threads.now()
         return told if threads is None else [*told, ["num_threads", str(threads)]]
 
+    def again(self):
+        """Have the number of threads asked for anew, the next time that the settings are told. Costs nothing by itself."""
+        self._threads.again()
+
     def recompile_limit(self):
         """The limit of cache entries of one frame; None where that is not known yet."""
         self._look()
@@ -91,6 +95,10 @@ class Threads(metaclass=Mortal):
 
     def __init__(self):
         self._last = None
+        self._left = 0
+
+    def again(self):
+        """What is known may be old: a job sets it once torch is there, often in the second in which we have asked."""
         self._left = 0
 
     def now(self):

@@ -4,14 +4,17 @@ torch makes these texts for its log whether we keep them or not. What AOTAutogra
 own graph goes out only where a compilation ends without one (a backend that takes that). Lines of comment hold the user's
 source, and are left out before anything leaves the process.
 
-Of a graph that was compiled before the attach, Inductor's code object still has its own form of it.
+Of a graph that was compiled before the attach, Inductor's code object still has its own form of it; other backends keep the
+graph itself.
 """
 
 import re
+import sys
 import time
 from binascii import b2a_base64
 
 from .graphs import held_by, is_autograd_function
+from .late_graphs import graph_modules, written
 from .remains import Mortal
 
 INSTRUMENT = "graph texts"
@@ -25,6 +28,8 @@ MOST_OPEN = 16  # compilations whose own graph is kept until they end
 PIECE = 1 << 18  # characters that are packed at a time: the GIL is not held for longer
 FARTHEST = 14  # links to a graph's code object
 MOST = 400  # objects looked at for one graph
+MOST_MODELLED = 2000  # kernels whose bytes Inductor is asked for: it takes some 20 us for each, on the compiling thread
+NEAR = 16  # frames from the log handler to whoever logs
 _COMMENT = re.compile(r"(?m)^[ \t]*#.*\n?")
 
 
@@ -49,7 +54,8 @@ class Texts(metaclass=Mortal):
             return
         if kind in OF_AOT:
             self._open.pop(key, None)
-        self._put(at, _compile_id(key), metadata.get("attempt") or 0, kind, payload)
+        size = model_bytes(sys._getframe(1)) if kind == CODE else None
+        self._put(at, _compile_id(key), metadata.get("attempt") or 0, kind, payload, model_bytes=size)
 
     def ended(self, metadata):
         """A compilation is over: what is left of it is told."""
@@ -61,7 +67,8 @@ class Texts(metaclass=Mortal):
     def late(self, compile_id, graph):
         """Tell what hangs on a graph's callable from before the attach."""
         counts = {}
-        for code, backward in code_objects(graph):
+        codes = code_objects(graph)
+        for code, backward in codes:
             trains = getattr(code, "fx_kwargs", None)
             backward = backward or (type(trains) is dict and trains.get("is_backward") is True)
             kind = "aot_backward_graph" if backward else "aot_forward_graph"
@@ -71,11 +78,17 @@ class Texts(metaclass=Mortal):
                 text = getattr(code, name, None)
                 if type(text) is str and text:
                     self._put(time.monotonic_ns(), compile_id, 0, told, text, place=place, direction=direction, late=True)
+        for held, backward in [] if codes else graph_modules(graph):
+            direction = "backward" if backward else "forward"
+            place = counts[direction] = counts.get(direction, -1) + 1
+            message = {"k": "graph", "t": time.monotonic_ns(), "compile_id": compile_id, "attempt": 0, "place": place}
+            message.update(direction=direction, before_attach=True, model_bytes=None)
+            self._hook.outbox.put(_Writing(message, held, backward))
 
-    def _put(self, at, compile_id, attempt, kind, text, late=False, **more):
+    def _put(self, at, compile_id, attempt, kind, text, late=False, model_bytes=None, **more):
         size = len(text)
         message = {"k": "graph", "t": at, "compile_id": compile_id, "attempt": attempt, "kind": kind, "length": size}
-        message.update(before_attach=late, model_bytes=None, **more)
+        message.update(before_attach=late, model_bytes=model_bytes, **more)
         if size > LONGEST or self._taken - self._packed[0] + size > MOST_HELD:
             message.update(z="", cut=True)
             self._hook.outbox.put(message)
@@ -106,6 +119,27 @@ class _Packing(metaclass=Mortal):
         return self._message
 
 
+class _Writing(metaclass=Mortal):
+    """The same, of a graph whose text is yet to be written."""
+
+    def __init__(self, message, graph, backward):
+        self._message = message
+        self._graph = graph
+        self._kind = OF_AOT[1 if backward else 0]
+
+    def __call__(self):
+        """The message; on the hook's thread."""
+        graph, self._graph = self._graph, None
+        message = self._message
+        try:
+            text, aten = written(graph)
+            message.update(kind=self._kind if aten else OF_DYNAMO, length=len(text))
+            message.update({"z": packed(text)} if len(text) <= LONGEST else {"z": "", "cut": True})
+        except Exception as error:  # noqa: BLE001 - one text less, and it is said
+            message.update(kind=self._kind, length=0, z="", cut=True, why=repr(error)[:200])
+        return message
+
+
 def packed(text):
     """A text without its lines of comment, compressed, in base64."""
     import zlib
@@ -117,6 +151,27 @@ def packed(text):
         at = end
     parts.append(press.flush())
     return b2a_base64(b"".join(parts), newline=False).decode()
+
+
+def model_bytes(frame):
+    """Bytes that Inductor says the kernels read and write, of the graph whose code is being logged at this frame.
+
+    torch logs the code when its scheduler is done with the graph and still has it at hand; that is when torch's own log of
+    metrics asks for the same, in the same way. Each kernel keeps its answer, so torch would find it. None where the code comes
+    out of a cache, which has no scheduler, and where torch cannot tell.
+    """
+    for _ in range(NEAR):
+        if frame is None or "_inductor" in frame.f_code.co_filename:
+            break
+        frame = frame.f_back
+    if frame is None or not frame.f_code.co_filename.endswith("_inductor/graph.py"):
+        return None
+    try:
+        nodes = sys.modules["torch._inductor.virtualized"].V.graph.scheduler.nodes
+        size = sum(node.get_read_write_buffers_sizes() for node in nodes) if len(nodes) <= MOST_MODELLED else None
+    except Exception:  # noqa: BLE001 - another torch, or an operator whose traffic it cannot tell
+        return None
+    return size if type(size) is int and size > 0 else None
 
 
 def code_objects(graph):

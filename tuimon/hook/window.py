@@ -44,6 +44,7 @@ class Window(metaclass=Mortal):
         self._before = None  # ns of a step before it
         self._number = None  # the instrument that tells the steps
         self._opened = None  # (begin ns, the same on the wall clock, start's cost, memory)
+        self._ready_ns = 0  # from then on all is recorded; steps that end while it starts are not
         self._rate = None  # events a second, in the last one
         self._files = []
         self._left_in = False
@@ -102,7 +103,7 @@ class Window(metaclass=Mortal):
             "most_s": min(max(float(most_s), 0.1), MOST_S) if type(most_s) in (int, float) and most_s == most_s else MOST_S,
             "dir": folder,
         }
-        self._from, self._ends = time.monotonic(), {}
+        self._from, self._ends, self._ready_ns = time.monotonic(), {}, 0
         self._before = self._number = None
         self._hook.outbox.look = self._rows
         self._tell(number, "waiting", "looking at the steps before it")
@@ -142,7 +143,7 @@ class Window(metaclass=Mortal):
             return
         if self._number is None:
             self._number = self._telling()
-        done = len(self._ends.get(self._number, ())) - 1  # the first end is where the first whole step begins
+        done = len(self._step_ends()) - 1  # the first end is where the first whole step begins
         if done >= asked["steps"]:
             self._stop(asked, "closed", "")
         elif passed >= asked["most_s"]:
@@ -160,9 +161,12 @@ class Window(metaclass=Mortal):
                 return max(found, key=lambda number: len(self._ends[number]))
         return None
 
+    def _step_ends(self):
+        """The ends of the steps, in their order."""
+        return sorted(end for end in self._ends.get(self._number, ()) if end >= self._ready_ns)
+
     def _gaps(self):
-        ends = self._ends.get(self._number, [])
-        return [later - earlier for earlier, later in pairwise(ends)]
+        return [later - earlier for earlier, later in pairwise(self._step_ends())]
 
     # ---------------------------------------------------------------- opening and closing
 
@@ -201,12 +205,13 @@ class Window(metaclass=Mortal):
             activities.add(cuda)
         experimental = kinds._ExperimentalConfig(profile_all_threads=True)
         config = kinds.ProfilerConfig(kinds.ProfilerState.KINETO, True, False, False, False, False, experimental)
-        memory, began, wall = _memory(), time.monotonic_ns(), time.time_ns()
+        memory, (began, wall) = _memory(), _clocks()
         control._prepare_profiler(config, activities)
         # preparing lets other threads run: what would start there waits for our lock, unless it is none of Python's
         self._opened = (began, wall, 0, memory)
         control._enable_profiler(config, activities)
-        self._opened = (began, wall, time.monotonic_ns() - began, memory)
+        self._ready_ns = time.monotonic_ns()
+        self._opened = (began, wall, self._ready_ns - began, memory)
 
     def _refuse(self, asked, why):
         self._over()
@@ -226,6 +231,7 @@ class Window(metaclass=Mortal):
             begin, wall, cost, _ = self._opened
             # before it is taken out: what comes while torch sorts its events belongs to no step in it
             gaps, before, end = self._gaps(), self._before, time.monotonic_ns()
+            told = self._step_ends()
             file = f"tuimon-window-{os.getpid()}-{asked['window']}.json"
             path = os.path.join(asked["dir"], file) if state == "closed" else ""
             self._close(path)
@@ -242,6 +248,8 @@ class Window(metaclass=Mortal):
         inside = _median(gaps)
         more = {"begin_ns": begin, "begin_wall_ns": wall, "end_ns": end, "path": path, "job_s": spent / 1e9}
         more["slower"] = inside / before if inside and before else None
+        if gaps:  # the whole steps in it, to which the trace is cut where it is read
+            more["first_ns"], more["last_ns"] = told[0], told[-1]
         self._tell(asked["window"], state, why, steps=len(gaps), **more)
 
     def _close(self, path):
@@ -313,6 +321,15 @@ class Window(metaclass=Mortal):
         message = {"k": "window", "t": time.monotonic_ns(), "window": number, "state": state, "why": why, "steps": steps}
         message.update(more)
         self._hook.outbox.put(message)
+
+
+def _clocks():
+    """(monotonic ns, the same moment on the wall clock): of three readings the one that was interrupted least."""
+    found = []
+    for _ in range(3):
+        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        found.append((after - before, before, wall))
+    return min(found)[1:]
 
 
 def _median(values):

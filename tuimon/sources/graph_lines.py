@@ -132,7 +132,11 @@ def read_sections(text: str) -> tuple[list[Section], bool]:
             nodes += 1
             if nodes > MOST_NODES:
                 return sections, False
-            _take_statement(section, line.split(";  ", 1)[0].rstrip(";"))
+            first, *rest = [part.rstrip(";") for part in line.split(";  ", 2)]
+            changed = _SIGN.fullmatch(first) if rest else None
+            if changed is not None and rest[0].endswith(f" = {changed[1]}"):  # a += b;  iadd: "f32[2]" = a;  a = None
+                first = rest[0].removesuffix(changed[1]) + first
+            _take_statement(section, first)
     return sections, True
 
 

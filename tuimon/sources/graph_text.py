@@ -51,6 +51,11 @@ GATHERS = frozenset({
 })  # fmt: skip
 """Operators that read of their first input no more elements than they give."""
 
+SCATTERS = frozenset({
+    "index_put", "_unsafe_index_put", "index_copy", "slice_scatter", "select_scatter", "diagonal_scatter",
+})  # fmt: skip
+"""Operators that put their last tensor into a part of their first. In place (a cache of keys, say) the rest is not touched."""
+
 TRANSPARENT = frozenset({
     "tag_activation_checkpoint", "wrap", "wrap_activation_checkpoint", "wrap_with_autocast",
     "wrap_with_set_grad_enabled", "invoke_subgraph", "inline_wrap", "checkpoint", "dynamo_bypassing_wrapper",
@@ -168,6 +173,9 @@ def _edges(section: Section) -> tuple[tuple[Edge, ...], tuple[Edge, ...]]:
     parts: dict[str, dict[str, Tensor]] = {}
     """Input -> what of it is read, by the name of the view or of what was gathered."""
     written: dict[str, None] = {}
+    put: dict[str, dict[str, Tensor]] = {}
+    """Input -> what was put into it."""
+    in_place = _in_place(section)
 
     def base(name: str) -> str:
         return root.get(name, name)
@@ -194,7 +202,14 @@ def _edges(section: Section) -> tuple[tuple[Edge, ...], tuple[Edge, ...]]:
         if plain == "getitem" or plain in NOTHING:
             continue
         taken = node.inputs
-        if plain.endswith("_") and not plain.endswith("__") and first:  # in place: the first of them, or the first list
+        if node.name in in_place or (plain[-1:] == "_" and plain[:-1] in SCATTERS and first):
+            root[node.name] = base(first)
+            if plain == "copy_":
+                continue  # what it copies is there already
+            taken = taken[1:]
+            told = [values[name] for name in taken if name in values]
+            put.setdefault(base(first), {})[node.name] = told[-1] if told else ("", ("0",))
+        elif plain.endswith("_") and not plain.endswith("__") and first:  # in place: the first of them, or the first list
             mutated = values_in(node.words[:1])
             for name in mutated:
                 written[base(name)] = None
@@ -205,13 +220,35 @@ def _edges(section: Section) -> tuple[tuple[Edge, ...], tuple[Edge, ...]]:
             table = taken[1] if node.operator == "torch.embedding" and len(taken) > 1 else first  # the ids come first there
             parts.setdefault(base(table), {})[node.name] = node.output
             taken = [name for name in taken if name != table]
+        elif plain == "copy":
+            taken = taken[1:]  # only the sizes of the first count
         for name in taken:
             reads(name)
     new = [base(name) for name in section.returned]
     made = [name for name in dict.fromkeys([*new, *written]) if name in values and (name not in inputs or name in written)]
     read = [_spanned(values[name], section.strides.get(name, ())) for name in inputs if name in whole]
     read += [_some(values[name], parts[name].values()) for name in inputs if name in parts and name not in whole]
-    return _merged(read), _merged([_spanned(values[name], section.strides.get(name, ())) for name in made])
+    wrote = [_spanned(values[name], section.strides.get(name, ())) for name in made]
+    wrote += [_some(values[name], put[name].values()) for name in put if name in inputs and name not in written]
+    return _merged(read), _merged(wrote)
+
+
+def _in_place(section: Section) -> set[str]:
+    """What AOTAutograd writes as a copy with a part replaced, and the copy of that back to where it is from: a compiler does
+    both in place."""
+    scattered = {node.name: node.inputs[0] for node in section.nodes if _plain(node.operator) in SCATTERS and node.inputs}
+    found: set[str] = set()
+    for node in section.nodes:
+        if _plain(node.operator) != "copy_" or len(node.inputs) < 2:
+            continue
+        home, at = node.inputs[:2]
+        chain = [node.name]
+        while at in scattered and len(chain) <= len(scattered):
+            chain.append(at)
+            at = scattered[at]
+        if at == home and len(chain) > 1:
+            found.update(chain)
+    return found
 
 
 def _spanned(told: Tensor, strides: tuple[str, ...]) -> Tensor:

@@ -56,6 +56,8 @@ class Trace:
     events: int = 0
     note: str = ""
     """What was amiss with the file, without its name; "" where all was read."""
+    cut: bool = False
+    """Whether it holds only what began in the span that was asked for."""
     from_graphs: float = 0.0
     """Share of the kernels' time that graph launches (CUDA graphs) account for: no operator launched those."""
 
@@ -130,6 +132,17 @@ class _Kept:
             )
         self.count += 1
 
+    def cut(self, begin: int, end: int) -> bool:
+        """Leave only what began in that span, kernels by their launch; whether that is anything, else all is left."""
+        launched = {one[1]: begin <= one[0] < end for calls in self.runtime.values() for one in calls}
+        kernels = [one for one in self.kernels if launched.get(one[0], begin <= one[3] < end)]
+        if self.kernels and not kernels:
+            return False
+        if not self.operators.cut(begin, end) and not kernels:
+            return False
+        self.kernels = kernels
+        return True
+
 
 def _ns(microseconds: Any) -> int:
     found = int(microseconds * 1000)
@@ -138,18 +151,21 @@ def _ns(microseconds: Any) -> int:
     return found
 
 
-def read(path: Path, *, window: int = 0, most: int = MOST_UNPACKED) -> Trace:
-    """What the file holds; part of it where it is damaged (`note`). Raises Unreadable where it is no such trace."""
+def read(path: Path, *, window: int = 0, most: int = MOST_UNPACKED, span: tuple[int, int] | None = None) -> Trace:
+    """What the file holds; part of it where it is damaged (`note`). Raises Unreadable where it is no such trace.
+
+    `span`: ns on the wall clock. Only what began in it is taken, a kernel by its launch; all, where that would be nothing.
+    """
     text = Text(path, most)
     try:
         if kind(text) != "json":
             raise Unreadable("is no Kineto trace: it is not JSON")
-        return read_text(text, window=window)
+        return read_text(text, window=window, span=span)
     finally:
         text.close()
 
 
-def read_text(text: Text, *, window: int = 0) -> Trace:
+def read_text(text: Text, *, window: int = 0, span: tuple[int, int] | None = None) -> Trace:
     """The same, of a file that is open already."""
     kept, events = _Kept(), Events(text, _HEADER.__contains__)
     take = kept.take
@@ -165,10 +181,15 @@ def read_text(text: Text, *, window: int = 0) -> Trace:
         if text.note:
             raise Unreadable(text.note)
         raise Unreadable(f"is a trace of {events.seen:,} events, but holds neither operators nor kernels")
-    return _made(kept, events, window)
+    base = events.header.get("baseTimeNanoseconds")
+    base = base if type(base) is int else 0
+    cut = span is not None and kept.cut(span[0] - base, span[1] - base)
+    trace = _made(kept, events, window, base)
+    trace.cut = cut
+    return trace
 
 
-def _made(kept: _Kept, events: Events, window: int) -> Trace:
+def _made(kept: _Kept, events: Events, window: int, base: int) -> Trace:
     operators = kept.operators
     rows: dict[_Key, _Row] = defaultdict(_Row)
     linked, total, from_graphs = _of_kernels(kept, rows)
@@ -195,8 +216,7 @@ def _made(kept: _Kept, events: Events, window: int) -> Trace:
         device=str(devices[0].get("name") or "")[:LONGEST_NAME] if devices and kept.kernels else "",
         linked=linked / total if total else 0.0,
     )
-    base = events.header.get("baseTimeNanoseconds")
-    wall = (begin + (base if type(base) is int else 0)) / 1e9
+    wall = (begin + base) / 1e9
     return Trace(
         seen,
         devices,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from tuimon import events as ev
 from tuimon.hook import wire
@@ -14,6 +14,8 @@ from tuimon.sources.inbox import weight
 
 MOST_COLD = 256
 """Threads on which a compilation was under way at the attach that are remembered."""
+
+_Rows = tuple[tuple[int, int, int, int, int], ...]
 
 MOST_WEIGHT = 2000
 """An event of more weight than this (some 500 kB) is none that a hook sends."""
@@ -65,7 +67,7 @@ class LiveDecoder:
         Whatever the frame holds: nothing else is raised, and the values of the events have the types that their fields say.
         """
         if kind == wire.SAMPLES_FRAME:
-            rows = tuple((a, b, c, d, e) for a, b, c, d, e in wire.read_samples(body))
+            rows = cast(_Rows, tuple(wire.read_samples(body)))
             return [ev.Samples(rows[-1][4] if rows else 0, rows)]
         message = wire.read_json(body)
         reader = self._readers.get(str(message.get("k")))

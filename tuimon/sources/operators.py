@@ -70,6 +70,8 @@ class Operators:
         """Thread -> (begin, end, call, region) of all that was open, in the order of begin."""
         self._done = False
         self._regions: dict[str, list[int]] = {}
+        self._sequences: dict[int, str | None] = {}
+        """Sequence number of an autograd node -> the region that made it."""
 
     def __len__(self) -> int:
         return sum(map(len, self._calls.values()))
@@ -95,6 +97,20 @@ class Operators:
         self._calls[thread].append((begin, -begin - ns, number, sequence if type(sequence) is int else -1))
         self.begin = begin if self.begin is None or begin < self.begin else self.begin
         self.end = begin + ns if self.end is None or begin + ns > self.end else self.end
+
+    def cut(self, begin: int, end: int) -> bool:
+        """Leave only the calls that began in that span, ns; whether those are any, else all are left. Before anything is asked.
+
+        A backward in it may belong to a forward before it: which is learnt first.
+        """
+        self._learn()
+        left = {thread: [call for call in calls if begin <= call[0] < end] for thread, calls in self._calls.items()}
+        every = [call for calls in left.values() for call in calls]
+        if not every:
+            return False
+        self._calls = defaultdict(list, {thread: calls for thread, calls in left.items() if calls})
+        self.begin, self.end = min(call[0] for call in every), max(-call[1] for call in every)
+        return True
 
     def signature(self, number: int) -> Signature:
         """The signature of that number."""
@@ -168,15 +184,18 @@ class Operators:
         if self._done:
             return
         self._done = True
-        sequences: dict[int, str | None] = {}
+        self._learn()
+        sequences = self._sequences
         ordered = sorted(self._calls.items(), key=lambda one: not any(call[3] >= 0 for call in one[1]))
-        for calls in self._calls.values():
-            calls.sort()
-            self._forwards(calls, sequences)
         only = {one for one in sequences.values() if one is not None}
         lone = next(iter(only)) if len(only) == 1 else None
         for thread, calls in ordered:
             self._nest_thread(thread, calls, sequences, lone)
+
+    def _learn(self) -> None:
+        for calls in self._calls.values():
+            calls.sort()
+            self._forwards(calls, self._sequences)
 
     def _forwards(self, calls: list[tuple[int, int, int, int]], sequences: dict[int, str | None]) -> None:
         """Learn which region made the autograd node of each sequence number."""

@@ -39,19 +39,31 @@ def events(message: Mapping[str, Any], pid: int | None, *, files: bool = True) -
     path = message.get("path")
     if changed.state != "closed" or not path or not files:
         return [changed]
+    span = _whole_steps(message)
     try:
-        trace = _take(str(path), changed.window, pid)
+        trace = _take(str(path), changed.window, pid, span)
     except Unreadable as error:
         why = f"the profile that torch wrote {error}"
         return [replace(changed, why=f"{changed.why}; {why}" if changed.why else why)]
     seen = trace.seen
-    if isinstance(changed.begin_ns, int) and isinstance(changed.end_ns, int):  # on the job's clock, as all else
+    if trace.cut:
+        seen = replace(seen, t_ns=changed.t_ns, begin_ns=message["first_ns"], end_ns=message["last_ns"], steps=changed.steps)
+    elif isinstance(changed.begin_ns, int) and isinstance(changed.end_ns, int):  # on the job's clock, as all else
         seen = replace(seen, t_ns=changed.t_ns, begin_ns=changed.begin_ns, end_ns=changed.end_ns)
     return [changed, seen]
 
 
-def _take(path: str, window: int, pid: int | None) -> kineto.Trace:
-    """What the file holds; it is gone afterwards. Raises Unreadable.
+def _whole_steps(message: Mapping[str, Any]) -> tuple[int, int] | None:
+    """(begin of the first whole step, end of the last), ns on the wall clock, which is the trace's; None where none is told."""
+    told = [message.get(name) for name in ("begin_ns", "begin_wall_ns", "first_ns", "last_ns")]
+    if not all(type(one) is int and 0 <= one < 2**62 for one in told):
+        return None
+    begin, wall, first, last = (int(str(one)) for one in told)
+    return (wall - begin + first, wall - begin + last) if first < last else None
+
+
+def _take(path: str, window: int, pid: int | None, span: tuple[int, int] | None) -> kineto.Trace:
+    """What the file holds, in that span where there is one; it is gone afterwards. Raises Unreadable.
 
     Its name comes from the job, so only a plain file that is called as a window's file is touched.
     """
@@ -62,7 +74,7 @@ def _take(path: str, window: int, pid: int | None) -> kineto.Trace:
     if found is None:
         raise Unreadable("is not there")
     try:
-        return kineto.read(found, window=window, most=MOST_BYTES)
+        return kineto.read(found, window=window, most=MOST_BYTES, span=span)
     finally:
         with contextlib.suppress(OSError):  # the hook takes it away with itself
             found.unlink()

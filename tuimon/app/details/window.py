@@ -43,7 +43,8 @@ def lines(scene: Scene, steps: int, width: int) -> list[Line]:
         seen = scene.model.kernels.get(one.number)
         if seen is not None:
             linked = f"{seen.linked * 100:.0f}% of their time has an operator"
-            what = f"{plural(len(seen.rows), 'row')} of operators and kernels, {linked}"
+            cut = f", cut to {plural(seen.steps, 'whole step')}" if seen.steps else ""
+            what = f"{plural(len(seen.rows), 'row')} of operators and kernels{cut}, {linked}"
             out += fact("", what, width, "note")
     if not scene.model.windows:
         out += prose("none yet", width, "note")
