@@ -11,13 +11,14 @@ from tests.support.points import BF16, compute, cpu, h100, windows
 from tuimon import events as ev
 from tuimon.app.app import Settings
 from tuimon.app.details import open_page
+from tuimon.app.details.roofline import lines as page_of_point
 from tuimon.app.panels import BY_ID
 from tuimon.app.panels.frame import fitted
 from tuimon.app.plane import Plane
 from tuimon.app.scene import PanelView, Scene
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.model import Model
-from tuimon.roofline.points import RULE, Roofline
+from tuimon.roofline.points import RULE, Point, Roofline
 
 WIDE, NARROW = (120, 40), (80, 24)
 PANEL = BY_ID["roofline"]
@@ -326,6 +327,20 @@ class TestEmpty:
         assert "≤206" in said and "1k" in said
         what.plane.ceiling = "lab"
         assert "lab (declared)" in text(PANEL.draw(what, PanelView(), 120, 37, False))
+
+    def test_a_roof_of_no_machine_is_not_drawn_for_what_was_measured(self) -> None:
+        """Nor above points that have no place: it would be read as their machine's."""
+        kernel = Point("k", "kernel", None, None, 1.0, "measured", "exact", why_not="its operations are not known")
+        known = Roofline((kernel,), None, (), 0, None, "", None, (), ())
+        said = text(PANEL.draw(shown(known), PanelView(), 120, 37, False))
+        assert "lab (declared)" not in said and "no figures for this machine" in said
+
+    def test_the_page_of_a_point_without_a_place_claims_nothing(self) -> None:
+        kernel = Point("k", "kernel", None, None, 1.0, "modelled", "unknown", key="kernel k", why_not="no operator")
+        known = Roofline((kernel,), None, (), 0, None, "", None, (), ())
+        said = text(page_of_point(shown(known), "kernel k", 100))
+        assert "not known, by formula" not in said and "each input read once" not in said
+        assert "bytes may be wrong either way" not in said
 
     def test_no_figures_of_this_machine_shows_the_declared_ceilings(self) -> None:
         known = Roofline((), None, (), 0, None, "", None, (), ("no figures for this machine: `tuimon calibrate`",))

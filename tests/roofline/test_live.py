@@ -26,6 +26,10 @@ from tests.roofline.jobs import (
     row,
 )
 from tuimon import events as ev
+from tuimon.draw.glyphs import ASCII
+from tuimon.draw.roofline_table import of_roof_text
+from tuimon.draw.roofline_words import point_glyph
+from tuimon.report.roofline import _point, cells
 from tuimon.roofline.ceilings import Ceiling
 from tuimon.roofline.inforce import Known
 from tuimon.roofline.live import roofline
@@ -108,6 +112,35 @@ def test_a_triad_on_small_arrays_is_no_300_percent_of_the_memory_roof() -> None:
     assert naive == pytest.approx(3.0, rel=0.01)  # what it is kept from showing
 
 
+def test_data_that_the_cores_own_caches_hold_has_no_share_of_the_last_caches_roof() -> None:
+    """What is said of the last cache and the memory holds of the caches in front of the last one as well."""
+    own = Known(host=replace(CPU, core_cache_bytes=MIB))
+    size = MIB // 16  # three arrays of 0.25 MiB: less than 2 x 1 MiB
+    told = graph(rows=[row("add", [(size,), (size,)], [(size,)])], reads=[(size,), (size,)], writes=[(size,)])
+    found = roofline(model_of(told, added(1), calls(1, 1, 3)), own)
+    point = only(found.points)
+    assert (point.boundary, point.bound, point.of_roof) == ("LLC", "unknown", None)
+    assert point.of_peak is not None
+    assert any("cores' own caches" in note for note in found.notes)
+    large = only(roofline(model_of(product(), added(1), calls(1, 40, 3)), own).points)  # 12 MB
+    assert (large.boundary, large.bound) == ("LLC", "upper")
+    eight = model_of(cpu_target(8), product(), added(1), calls(1, 40, 3))
+    assert only(roofline(eight, own).points).bound == "unknown"  # eight cores hold 8 MiB of it
+
+
+def test_what_a_cpu_does_in_sixteen_bits_beside_products_is_held_against_f32() -> None:
+    slow = Peak(2e9, "calibrated", "by hand", threads=1)  # products of f16 without a kernel of their own
+    machine = replace(CPU, peaks={**CPU.peaks, ("matrix", "f16", "dense"): (slow,)})
+    size = 20 * MIB
+    told = graph(
+        rows=[row("add", [("f16", size), ("f16", size)], [("f16", size)])], reads=[("f16", size)], writes=[("f16", size)]
+    )
+    point = only(roofline(model_of(told, added(1), calls(1, 8, 3)), Known(host=machine)).points)
+    assert point.rate == pytest.approx(size / 8e-3)  # 2.6 GFLOP/s
+    assert point.of_peak == pytest.approx(size / 8e-3 / 100e9)
+    assert point.over == ()
+
+
 def test_the_peak_of_a_mixture_is_that_of_doing_one_after_the_other() -> None:
     rows = [mm(1000, 1000, 1000), row("mm", [("f64", 1000, 1000), ("f64", 1000, 1000)], [("f64", 1000, 1000)])]
     point = only(roofline(model_of(graph(rows=rows, reads=[(1000, 1000)]), added(1), calls(1, 100, 3)), HOST).points)
@@ -188,6 +221,18 @@ def test_each_call_of_a_dynamic_graph_is_counted_at_its_own_size() -> None:
     assert point.bytes == pytest.approx(10 * 12e6 + 10 * 8e6)
 
 
+def test_the_smallest_calls_tell_whether_data_may_stay_in_a_cache() -> None:
+    """Large calls and small ones together are more than the cache on the average, and the small ones may not leave it."""
+    large, small = (("s0", 64_000),), (("s0", 500),)  # 516 MB and 8 MB
+    model = model_of(
+        dynamic(), added(1), added(2, variant_of=1, sizes=large), calls(2, 2600, 3, 2.0),
+        added(3, variant_of=1, sizes=small), calls(3, 20, 3, 10.0),
+    )  # fmt: skip
+    point = only(roofline(model, HOST).points)
+    assert (point.boundary, point.bound) == ("LLC", "upper")
+    assert only(roofline(model, HOST, boundary="DRAM").points).of_roof is None
+
+
 def test_calls_whose_size_is_not_known_are_left_out_and_that_is_said() -> None:
     model = model_of(dynamic(), added(1), calls(1, 50, 5), added(2, variant_of=1, sizes=(("s0", 1000),)), calls(2, 40, 10, 2.0))
     found = roofline(model, HOST)
@@ -242,6 +287,15 @@ def test_attention_with_a_mask_is_a_cause() -> None:
     rows = [row("_scaled_dot_product_flash_attention_for_cpu", [shape] * 3, [shape, (4, 8, 512)], mask=True)]
     told = graph(rows=rows, reads=[shape] * 3, writes=[shape])
     assert any("mask" in cause for cause in over(5, told=told))
+
+
+def test_that_a_mask_is_counted_in_full_is_said_also_of_what_is_not_over() -> None:
+    shape = (4, 8, 512, 64)
+    rows = [row("_scaled_dot_product_flash_attention_for_cpu", [shape] * 3, [shape, (4, 8, 512)], mask=True)]
+    found = roofline(model_of(graph(rows=rows, reads=[shape] * 3, writes=[shape]), added(1), calls(1, 4000, 3)), HOST)
+    assert only(found.points).over == ()
+    assert any("mask tensor" in note for note in found.notes)
+    assert not any("mask tensor" in note for note in roofline(model_of(product(), added(1), calls(1, 40, 3)), HOST).notes)
 
 
 def test_a_share_of_the_cache_roof_above_one_names_a_nearer_cache() -> None:
@@ -356,6 +410,35 @@ def test_the_device_by_its_counters_is_a_point_of_all_that_runs_on_it() -> None:
     assert any("other processes" in note for note in found.notes)
 
 
+def test_what_pipes_were_used_for_is_at_most_that_and_is_said_so() -> None:
+    sample = ev.GpuSampled(
+        5, 0, "Test GPU", 90.0, None, None, sm_clock_mhz=1800.0, sm_activity=80.0, tensor_activity=40.0, dram_activity=50.0
+    )
+    point = only(roofline(model_of(GPU_JOB, sample), Known(machines=(gpu(),))).points)
+    assert of_roof_text(point, ASCII) == "<=50%"  # fewer operations give a lower rate under the same use of the memory
+    assert point_glyph(point.how, point.bound, ASCII) == ASCII.point_counted  # its bytes are measured, no lower bound
+    assert "<=50.0%" in cells(_point(point))
+
+
+def test_the_matrix_units_of_a_gpu_take_f32_as_tf32() -> None:
+    took = round(2e9 / 40e12 * 1e9)
+    sample = ev.GpuSampled(5, 0, "Test GPU", 90.0, None, None, tensor_activity=40.0, dram_activity=50.0)
+    timed = ev.DeviceSamples(2_000_000_000, ((1, 1_500_000_000, took),))
+    found = roofline(model_of(GPU_JOB, sample, product(), added(1), calls(1, 1, 3), timed), Known(machines=(gpu(),)))
+    device = next(point for point in found.points if point.kind == "device")
+    assert device.rate == pytest.approx(0.4 * 500e12)
+
+
+def test_of_several_gpus_alike_the_clock_is_that_of_the_one_the_job_is_on() -> None:
+    first = ev.GpuSampled(5, 0, "Test GPU", 0.0, None, None, sm_clock_mhz=300.0, throttle=("power cap",))
+    second = ev.GpuSampled(5, 1, "Test GPU", 90.0, None, None, sm_clock_mhz=1700.0, process_memory_bytes=1 << 30)
+    took = round(2 * 4096**3 / 500e12 * 1e9)
+    timed = ev.DeviceSamples(2_000_000_000, ((1, 1_500_000_000, took),))
+    found = roofline(model_of(GPU_JOB, first, second, bf16(), added(1), calls(1, 1, 3), timed), Known(machines=(gpu(),)))
+    assert found.now_roof is not None and found.now_why == ""
+    assert found.now_roof.clock_mhz == 1700.0
+
+
 def test_a_device_without_such_counters_is_no_point() -> None:
     found = roofline(model_of(GPU_JOB, ev.GpuSampled(5, 0, "Test GPU", 90.0, None, None)), Known(machines=(gpu(),)))
     assert found.points == ()
@@ -382,9 +465,22 @@ def test_operators_of_a_window_are_points_and_the_rest_of_a_region_is_one_too() 
     assert (product_.rate, product_.of_peak) == (pytest.approx(80e9), pytest.approx(0.8))
     assert product_.intensity == pytest.approx(2e9 / 12e6)
     assert product_.time_share == pytest.approx(100 / 120)
+    assert any("not to be added up" in note for note in found.notes)  # the region is all of its time, its operators again
     rest = by_name["fused kernels of 0/0 forward"]
     assert (rest.operations, rest.seconds, rest.intensity) == (4 * 1e6, pytest.approx(0.02), None)
     assert rest.why_not
+
+
+def test_shares_of_a_window_are_of_the_eager_operators_too() -> None:
+    square = (("float", (1000, 1000)), ("float", (1000, 1000)))
+    rows = (
+        kernel("aten::mm", square, 10_000_000),
+        kernel("aten::addmm", (("float", (1000,)), *square), 960_000_000, inside=None),
+    )
+    seen = ev.KernelsSeen(9, 1, rows, 0, 10**9, regions=(("0/0", 4, 40_000_000),))
+    shares = [point.time_share for point in roofline(model_of(seen), HOST).points]
+    assert sum(shares) == pytest.approx(1.0)
+    assert max(shares) == pytest.approx(0.96)
 
 
 def test_a_second_window_gives_the_first_a_trail() -> None:
@@ -417,9 +513,29 @@ def test_kernels_of_a_gpu_trace_are_held_against_what_they_ran_on() -> None:
     assert any("no operator" in note for note in found.notes)
 
 
+def test_what_is_written_only_is_not_counted_as_read() -> None:
+    """`mul(x, 2, out=y)` moves x and y; `copy_` its source and its target; in place the target is read and written."""
+    size = 1 << 20
+    array, number = ("float", (size,)), ("double", ())
+    rows = (
+        kernel("aten::mul", (array, number, array), 40_000, name="out"),
+        kernel("aten::mul", (array, number), 30_000, name="new"),
+        kernel("aten::copy_", (array, array), 20_000, name="copy"),
+        kernel("aten::fill_", (array, number), 10_000, name="fill"),
+        kernel("aten::mul_", (array, array), 5_000, name="in place"),
+        kernel("aten::add", (array, array, array), 4_000, name="sum out"),
+    )
+    seen = ev.KernelsSeen(9, 1, rows, 0, 10**9, device="Test GPU")
+    points = roofline(model_of(GPU_JOB, seen), Known(machines=(gpu(),))).points
+    by_size = sorted(round((point.bytes or 0) / (4 * size), 3) for point in points)
+    assert by_size == [1.0, 2.0, 2.0, 2.0, 3.0, 3.0]
+
+
 def test_counters_of_hardware_are_exact() -> None:
     seen = ev.CountersSeen(5, "Nsight Compute", (("gemm", 2, 2_000_000, 4e11, 4e8, None, "matrix", "bf16"),), "Test GPU")
-    point = only(roofline(model_of(seen), Known(machines=(gpu(),))).points)
+    found = roofline(model_of(seen), Known(machines=(gpu(),)))
+    assert "counted by Nsight Compute" in found.notes
+    point = only(found.points)
     assert (point.bound, point.how, point.bytes_how, point.operations_how) == ("exact", "measured", "measured", "counter")
     assert (point.intensity, point.rate) == (1000.0, pytest.approx(2e14))
 

@@ -78,10 +78,13 @@ def intensity_text(point: PointLike, glyphs: GlyphSet) -> str:
     return sign(point.bound, glyphs) + compact(point.intensity) if point.intensity is not None else "-"
 
 
-def of_roof_text(point: PointLike, glyphs: GlyphSet) -> str:
-    """Share of the roof: at least this where the intensity is an upper bound, "?" where nobody can tell."""
+def of_roof_text(point: RowLike, glyphs: GlyphSet) -> str:
+    """Share of the roof: at least this where the intensity is an upper bound, "?" where nobody can tell; at most this where the
+    operations are an upper bound."""
     if point.of_roof is None:
         return "?" if point.bound == "unknown" and point.intensity is not None else "-"
+    if point.operations_how == "pipe use":
+        return f"{sign('upper', glyphs)}{_percent(point.of_roof)}"
     at_least = sign("lower", glyphs) if point.bound == "upper" else ""
     return f"{at_least}{_percent(point.of_roof)}"
 

@@ -73,9 +73,11 @@ def point_key(index: int) -> str:
 
 
 def point_glyph(how: str, bound: str, glyphs: GlyphSet) -> str:
-    """The shape that tells what a point's numbers are worth; a bound weighs more than the provenance."""
+    """The shape that tells what a point's numbers are worth; a bound of the bytes weighs more than the provenance."""
     if how == "declared":
         return glyphs.point_declared
+    if how == "counted":  # its bytes are measured: a bound is one of its operations
+        return glyphs.point_counted
     by_bound = {"upper": glyphs.point_upper, "lower": glyphs.point_lower, "unknown": glyphs.point_unknown}
     by_how = {"measured": glyphs.point_measured, "counted": glyphs.point_counted, "modelled": glyphs.point_modelled}
     return by_bound.get(bound) or by_how.get(how, glyphs.point_unknown)
@@ -85,7 +87,7 @@ def legend(glyphs: GlyphSet) -> list[tuple[str, str]]:
     """The glyphs of points and their meanings, for a help screen."""
     return [
         (glyphs.point_measured, "operations and bytes measured"),
-        (glyphs.point_counted, "operations by formula, bytes measured"),
+        (glyphs.point_counted, "operations by formula or pipe use, bytes measured"),
         (glyphs.point_modelled, "operations by formula, bytes by a model"),
         (glyphs.point_upper, "bytes are a lower bound: the true point is here or to the left"),
         (glyphs.point_lower, "bytes are an upper bound: the true point is here or to the right"),

@@ -165,7 +165,7 @@ MOST_POINTS = 20
 def cells(point: Facts) -> list[str]:
     """What stands under TITLES for a point."""
     sign = {"upper": "<=", "lower": ">=", "unknown": "?"}.get(point["bound"], "")
-    at_least = ">=" if point["bound"] == "upper" else ""
+    at_least = "<=" if point["operations_how"] == "pipe use" else ">=" if point["bound"] == "upper" else ""
     over = " OVER" if point["over"] else ""
     how = {"compulsory": "least", "inductor model": "model", "operands": "operands", "measured": "measured"}[point["bytes_how"]]
     boundary = f"{how} {point['boundary'] or ''}".rstrip()

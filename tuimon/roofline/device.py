@@ -25,6 +25,8 @@ def device_point(sample: GpuSampled, machine: Machine | None, roofs: Roofs, matr
 
     `matrix_dtype`: what the job's products are in; the counters do not tell the dtype of the matrix units.
     """
+    if matrix_dtype == "f32" and machine is not None and machine.peak("matrix", "f32") is None:
+        matrix_dtype = "tf32"  # in which alone such matrix units take f32
     pipes = [(sample.tensor_activity, "matrix", matrix_dtype), *((getattr(sample, name), *of) for name, *of in _PIPES)]
     active = [(share / 100, (unit, dtype)) for share, unit, dtype in pipes if share is not None]
     if not active and sample.dram_activity is None:
@@ -60,7 +62,7 @@ def device_point(sample: GpuSampled, machine: Machine | None, roofs: Roofs, matr
         intensity=intensity,
         rate=rate,
         time_share=(sample.sm_activity if sample.sm_activity is not None else sample.utilization or 0.0) / 100,
-        how="measured",
+        how="counted",
         bound="upper",
         of_roof=share,
         key=f"device {sample.index}",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -86,8 +86,10 @@ def known(extra: Path | None = None, *, own_cpu: hardware.Cpu | None = None) -> 
         own = _first_of_each_name((*first, *own))
         ceilings = tuple({one.name: one for one in (*ceilings, *first)}.values())  # the later one, in the place of the earlier
     kept, sentences = calibration.load_all()
-    key = (own_cpu or hardware.cpu()).key
-    host = next((one.machine() for one in kept if one.kind == "cpu" and one.key == key), None)
+    cpu = own_cpu or hardware.cpu()
+    host = next((one.machine() for one in kept if one.kind == "cpu" and one.key == cpu.key), None)
+    if host is not None:
+        host = replace(host, core_cache_bytes=cpu.l2_bytes)
     return Known(listed, tuple(kept), host, ceilings, own, (*problems, *sentences))
 
 

@@ -59,9 +59,17 @@ def kernel_sums(model: Model, roofs: Roofs, memo: Memo) -> list[KernelSums]:
 
 
 def window_ns(seen: KernelsSeen) -> int:
-    """What a kernel's share is of: the compiled time in the window, or, where it has none, the time that kernels took."""
-    regions = sum(ns for _, _, ns in seen.regions) if not seen.device else 0
-    return regions or sum(row[7] for row in seen.rows)
+    """What a kernel's share is of: the time that kernels took; on a CPU all of a compiled region's, which has kernels that no
+    profiler sees."""
+    regions = {name: ns for name, _, ns in seen.regions} if not seen.device else {}
+    inside: Counter[str] = Counter()
+    outside = 0
+    for row in seen.rows:
+        if row[4] in regions:
+            inside[row[4] or ""] += row[7]
+        else:
+            outside += row[7]
+    return outside + sum(max(ns, inside[name]) for name, ns in regions.items())
 
 
 def _rows(seen: KernelsSeen, roofs: Roofs) -> list[KernelSums]:
@@ -110,7 +118,8 @@ def _fill_bytes(
 ) -> None:
     """Each operand once and each result once; where the results are not known, or not all of an operand need be read, no more
     than the operands' sizes can be told."""
-    sizes = [tensor_bytes(dtype, dims) for dtype, dims in (*operands, *outputs) if dtype and bits(dtype) is not None]
+    taken = _read(plain, operands, outputs)
+    sizes = [tensor_bytes(dtype, dims) for dtype, dims in (*taken, *outputs) if dtype and bits(dtype) is not None]
     total = sum(one for one in sizes if one is not None)
     if not total:
         return
@@ -118,6 +127,28 @@ def _fill_bytes(
     sums.footprint = total
     exact = found is not None and outputs and not plain.startswith(_GATHERS)
     sums.bytes_how = "compulsory" if exact else "operands"
+
+
+def _read(plain: str, operands: Sequence[Shape], outputs: Sequence[Shape]) -> Sequence[Shape]:
+    """The operands without those that are written only: the first of `copy_`, and what `out=` has given behind the others."""
+    if plain in _WRITES_FIRST:
+        return operands[1:]
+    takes = _TAKES.get(plain)
+    if takes is not None and len(operands) == takes + 1 and outputs and operands[-1][1] == outputs[0][1]:
+        return operands[:-1]
+    return operands
+
+
+_WRITES_FIRST = frozenset(("copy_", "fill_", "zero_"))
+_TAKES = {
+    **dict.fromkeys(("mm", "bmm", "_int_mm", "add", "sub", "mul", "div", "maximum", "minimum"), 2),
+    **dict.fromkeys(("gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward", "threshold_backward"), 2),
+    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data", "eq", "ne", "lt", "le", "gt", "ge"), 2),
+    **dict.fromkeys(("neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "gelu", "silu", "reciprocal", "erf"), 1),
+    **dict.fromkeys(("sin", "cos", "_softmax", "_log_softmax", "logical_not"), 1),
+    **dict.fromkeys(("addmm", "baddbmm", "addcmul", "addcdiv", "where"), 3),
+}
+"""How many tensors an operator takes when none is given for its result."""
 
 
 def _as_it_ran(by_class: Counter[Class], kernel: str, roofs: Roofs) -> Counter[Class]:

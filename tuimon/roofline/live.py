@@ -15,10 +15,11 @@ from tuimon.roofline.counted import Class, Memo
 from tuimon.roofline.device import WHOLE, device_point
 from tuimon.roofline.inforce import Known, thread_note
 from tuimon.roofline.kernels import KernelSums, counter_sums, kernel_sums
+from tuimon.roofline.machines import Machine
 from tuimon.roofline.making import Sums, made
 from tuimon.roofline.points import Point, Roofline
 from tuimon.roofline.regions import BEFORE, DISPATCH, NOT_TOLD, RegionSums, of_call, region_sums, usual_sizes
-from tuimon.roofline.roofs import Roofs, roofs_of
+from tuimon.roofline.roofs import TWICE, Roofs, roofs_of
 
 WINDOW_S = 10.0
 
@@ -188,18 +189,25 @@ def _notes(
         note = thread_note(roofs.machine, roofs.threads)
         if note:
             found.append(note)
-        if any(point.bound == "unknown" and point.bytes_how == "compulsory" for point in points) and roofs.machine.cache_bytes:
-            size = roofs.machine.cache_bytes / (1 << 20)
-            found.append(
-                f"data of less than 2 x {size:.0f} MiB may stay in the cache: such points have no share of the roof at memory"
-            )
+    if roofs.machine is not None:
+        found += _in_caches(roofs.machine, roofs, points)
+    if regions and kernels:
+        found.append("a region's time is of the compiled time, a kernel's of the profiler window: they are not to be added up")
+    if model.counters is not None:
+        found.append(f"counted by {model.counters.source}")
+    masked = sum(one.masked and bool(one.by_class) for one in (*(r.sums for r in regions), *(k.sums for k in kernels)))
+    if masked:
+        found.append(
+            f"{masked} of the points have attention with a mask tensor: what it hides is counted as if it were computed, so "
+            "their rates may be too high (twice for a causal mask)"
+        )
     if any(point.kind == "device" for point in points):
         found.append(WHOLE)
         if any(len(sample.held) > 1 for sample in model.surroundings.gpus.values()):
             found.append("other processes hold memory on the device: its point is not this job's alone")
     dispatch = sum(one.sums.why_not == DISPATCH for one in regions)
     if dispatch:
-        found.append(f"{dispatch} of {len(regions)} regions: {DISPATCH}")
+        found.append(f"{dispatch} of {len(regions)} regions: {DISPATCH}; such a one's share of the time is by its host time")
     untold = sum(one.region.before_attach and not one.region.graphs for one in regions)
     if untold and not kernels:
         found.append(
@@ -209,6 +217,23 @@ def _notes(
     if seen is not None and seen.device and seen.linked < 1:
         found.append(f"{1 - seen.linked:.0%} of the kernels' time has no operator in the window: its operations are not known")
     return tuple(found)
+
+
+def _in_caches(machine: Machine, roofs: Roofs, points: list[Point]) -> list[str]:
+    """Why points whose bytes are a true lower bound at the cores have no share of a roof further out."""
+    where = {point.boundary for point in points if point.bound == "unknown" and point.bytes_how == "compulsory"}
+    found = []
+    if machine.memory in where and machine.cache_bytes:
+        size = f"2 x {machine.cache_bytes / (1 << 20):.0f} MiB"
+        found.append(f"data of less than {size} may stay in the cache: such points have no share of the roof at memory")
+    elif machine.memory in where:
+        found.append("the size of the device's cache is not known: data may stay in it, so there is no share of the roof")
+    if machine.cache in where and machine.core_cache_bytes:
+        told = TWICE * machine.core_cache_bytes * max(1, roofs.threads or 1) / (1 << 20)
+        found.append(
+            f"data of less than {told:.3g} MiB may stay in the cores' own caches: no share of the roof at {machine.cache}"
+        )
+    return found
 
 
 def edge_of(region: Region) -> tuple[int | None, float | None, str]:

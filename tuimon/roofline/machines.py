@@ -79,6 +79,8 @@ class Machine:
     match: str = ""
     """A regular expression for the device's name; "" matches none."""
     memory_gib: tuple[float, float] | None = None
+    core_cache_bytes: int | None = None
+    """Of the largest cache that a CPU's core has for itself; None where there is none, or it is not known."""
 
     @property
     def memory(self) -> str:

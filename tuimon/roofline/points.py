@@ -17,8 +17,8 @@ NOTHING_KNOWN = "no operations known yet"
 Kind = Literal["kernel", "region", "device"]
 
 Provenance = Literal["measured", "counted", "modelled", "declared"]
-"""How the weaker of operations and bytes was had: both by hardware counters; operations by formula and bytes measured; bytes
-from a model of what must be read and written; stated by a person."""
+"""How the weaker of operations and bytes was had: both by hardware counters; operations by formula or pipe use and bytes
+measured; bytes from a model of what must be read and written; stated by a person."""
 
 Bound = Literal["exact", "upper", "lower", "unknown"]
 """What the intensity is. Bytes that are a lower bound of the traffic make it an upper bound; "unknown" says that the error
@@ -43,7 +43,8 @@ class Point:
     how: Provenance
     bound: Bound
     of_roof: float | None = None
-    """Rate over roof, 1 = at the roof; above 1 something is wrong with an assumption. None: cannot be told."""
+    """Rate over roof, 1 = at the roof; above 1 something is wrong with an assumption. None: cannot be told. At least so much
+    with an intensity that is an upper bound, at most so much with operations by pipe use, which are one themselves."""
     key: str = ""
     """The same across redraws: "region 0:0/0:forward", "kernel aten::mm 64x64 64x64", "device 0", "process"."""
     operations: float | None = None

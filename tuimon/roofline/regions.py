@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -126,6 +127,7 @@ def _sum_up(region: Region, part: Slice, memo: Memo, sums: Sums) -> dict[Sizes, 
     counted = {sizes: of_call(region, sizes, memo) for sizes in part.by_sizes}
     by_class: Counter[Class] = Counter()
     moved, modelled, known_ns, known_calls = 0.0, 0.0, 0, 0
+    least = math.inf
     all_bytes = all_modelled = True
     for sizes, (calls, ns) in part.by_sizes.items():
         one = counted[sizes]
@@ -141,6 +143,7 @@ def _sum_up(region: Region, part: Slice, memo: Memo, sums: Sums) -> dict[Sizes, 
             all_bytes = False
         else:
             moved += one.bytes * calls
+            least = min(least, one.bytes)
         if one.model_bytes is None:
             all_modelled = False
         else:
@@ -153,7 +156,7 @@ def _sum_up(region: Region, part: Slice, memo: Memo, sums: Sums) -> dict[Sizes, 
         sums.seconds, sums.calls = known_ns / 1e9, known_calls
     sums.by_class = by_class
     if all_bytes:
-        sums.bytes, sums.footprint = moved, moved / known_calls
+        sums.bytes, sums.footprint = moved, least  # the smallest of its calls may find its data in a cache
         sums.model_bytes = modelled if all_modelled and modelled > moved else None
     return counted
 

@@ -15,7 +15,7 @@ from tuimon.roofline.machines import Machine, Peak
 from tuimon.roofline.points import Bound, BytesHow
 
 TWICE = 2
-"""Data of less than twice the last cache may still be there from the call before: it need not come from memory."""
+"""Data of less than twice a cache may still be there from the call before: it need not come from behind that cache."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,9 @@ class Roofs:
         if unit == "matrix" and dtype == "f32" and self.on_gpu:
             tries = [("matrix", "tf32"), of, ("vector", "f32")] if self.tf32 else [of, ("vector", "f32")]
         elif unit == "vector":
-            tries += [] if self.on_gpu else [("matrix", dtype)]
+            # of 16 bits a CPU computes in f32 what is no product; how fast its products of 16 bits are says nothing of that
+            narrow = dtype in ("f16", "bf16")
+            tries += [] if self.on_gpu or narrow else [("matrix", dtype)]
             tries += [("vector", "f32")] if self.on_gpu else [("vector", "f32"), ("matrix", "f32")]
         return next((one for one in tries if self.machine.peak(*one, threads=self.threads) is not None), None)
 
@@ -102,6 +104,11 @@ class Roofs:
         fits = [one for one in self.own if (one.unit in (None, of[0])) and one.dtype in ("", of[1])]
         return max(fits, key=lambda one: (one.dtype != "", one.unit is not None), default=None)
 
+    def in_cores(self, footprint: float | None) -> bool:
+        """Whether so many bytes may have stayed in the caches that the cores have for themselves."""
+        own = self.machine.core_cache_bytes if self.machine is not None and not self.on_gpu else None
+        return own is not None and (footprint is None or footprint <= TWICE * own * max(1, self.threads or 1))
+
     def boundaries(self) -> tuple[str, ...]:
         """The machine's, its memory first."""
         if self.machine is None:
@@ -112,8 +119,8 @@ class Roofs:
         """Across what the bytes of a call are counted, and what the intensity is that they give.
 
         `footprint`: what a call reads and writes at least. `wanted`: the boundary that somebody looks at, None: that at which
-        the bytes say most. Bytes that must be moved are fewer than those that are, so the intensity is an upper bound: at a
-        cache always, at memory where so much cannot have stayed in the cache.
+        the bytes say most. Bytes that must be moved are fewer than those that are, so the intensity is an upper bound, where so
+        much cannot have stayed in a cache before the boundary: the last one, or at that of a CPU the cores' own.
         """
         names = self.boundaries()
         memory = names[0] if names else ""
@@ -126,7 +133,7 @@ class Roofs:
         cold = footprint is not None and held is not None and footprint > TWICE * held
         chosen = wanted if wanted in names else memory if cold or not cached else cached
         if chosen == cached and cached:
-            return chosen, "upper"
+            return chosen, "unknown" if self.in_cores(footprint) else "upper"
         return chosen or "", "upper" if cold and how == "compulsory" else "unknown"
 
 
@@ -150,7 +157,9 @@ def roofs_of(model: Model, known: Known | None, *, here: bool) -> Roofs:
         name = next((seen.device for seen in reversed(model.kernels.values()) if seen.device), "")
     if not name and model.counters is not None:
         name = model.counters.device
-    sample = next((one for one in model.surroundings.gpus.values() if one.name == name), None) if name else None
+    alike = [one for one in model.surroundings.gpus.values() if name and one.name == name]
+    # of several alike the one that the job holds most of: clocks and limits are each one's own
+    sample = max(alike, key=lambda one: one.process_memory_bytes or 0, default=None)
     machine: Machine | None = None
     if known is not None and sample is not None:
         machine = known.of_gpu(sample)

@@ -22,11 +22,14 @@ _OPERATIONS = {
 }
 
 _BYTES = {
-    "measured": "measured: what the memory itself counted, of the whole device",
+    "measured": "measured: what the memory itself counted",
     "inductor model": "Inductor's model of what its kernels read and write: also what passes between them",
     "operands": "the size of the operands: which way it is wrong is not known",
     "compulsory": "each input read once, each output written once: a lower bound of the traffic",
 }
+
+_OF = {"region": "of the compiled time", "kernel": "of the profiler window", "device": "of the driver's last period"}
+"""What a share of the time is of."""
 
 _BOUNDS = {
     "exact": "",
@@ -52,19 +55,23 @@ def lines(scene: Scene, key: str, width: int) -> list[Line]:
         return [*prose(GONE, width, "note"), *ceilings(scene, width)]
     glyph = point_glyph(point.how, point.bound, scene.glyphs)
     meaning = dict(legend(scene.glyphs)).get(glyph, "")
-    out = fact("shape", f"{glyph} {meaning}", width, "point-1")
+    placed = point.intensity is not None and point.rate is not None
+    out = fact("shape", f"{glyph} {meaning}" if placed else "none", width, "point-1")
     if point.why_not:
         out += fact("no place", point.why_not, width, "warn")
     out += heading("what it did")
-    operations = fmt.si(point.operations, "FLOP") if point.operations is not None else "not known"
-    out += fact("operations", f"{operations}, {_OPERATIONS[point.operations_how]}", width)
-    moved = fmt.si(point.bytes, "B") if point.bytes is not None else "not known"
+    out += fact("operations", _operations(point), width)
     at = f", at {point.boundary}" if point.boundary else ""
-    out += fact("bytes", f"{moved}{at}; {_BYTES[point.bytes_how]}", width)
+    whose = ", of the whole device" if point.kind == "device" else ""
+    moved = f"{fmt.si(point.bytes, 'B')}{at}; {_BYTES[point.bytes_how]}" if point.bytes is not None else "not known"
+    if point.kind == "device":
+        moved = f"not summed, their rate is used{at}; {_BYTES[point.bytes_how]}"
+    out += fact("bytes", f"{moved}{whose}", width)
     calls = f" in {fmt.count(point.calls)} calls" if point.calls else ""
-    out += fact("time", f"{fmt.duration(point.seconds)}{calls}, {fmt.percent(point.time_share)} of the window's", width)
+    out += fact("time", f"{fmt.duration(point.seconds)}{calls}, {fmt.percent(point.time_share)} {_OF[point.kind]}", width)
     out += heading("what that comes to")
-    bound = _BOUNDS[point.bound]
+    piped = point.operations_how == "pipe use"
+    bound = "an upper bound, as the operations are one" if piped else _BOUNDS[point.bound]
     out += fact("rate", fmt.si(point.rate, "FLOP/s"), width, "strong")
     if point.slowest is not None and point.fastest is not None:
         spread = f"{fmt.si(point.slowest, 'FLOP/s')} to {fmt.si(point.fastest, 'FLOP/s')}"
@@ -74,9 +81,8 @@ def lines(scene: Scene, key: str, width: int) -> list[Line]:
     out += fact("intensity", f"{intensity}{f': {bound}' if bound and point.intensity is not None else ''}", width)
     out += fact("traffic", fmt.si(traffic(point), "B/s"), width)
     out += fact("of the roof", _of_roof(scene, point), width)
-    out += fact(
-        "of the peak", f"{point.of_peak * 100:.1f}%, whatever the bytes are" if point.of_peak is not None else "-", width
-    )
+    least = ", or less: its operations are an upper bound" if piped else ", whatever the bytes are"
+    out += fact("of the peak", f"{point.of_peak * 100:.1f}%{least}" if point.of_peak is not None else "-", width)
     for number, cause in enumerate(point.over):
         out += fact("OVER" if number == 0 else "", f"{'perhaps ' if number else ''}{cause}", width, "warn")
     out += prose(RULE, width, "note")
@@ -89,10 +95,18 @@ def lines(scene: Scene, key: str, width: int) -> list[Line]:
     return out + ceilings(scene, width)
 
 
+def _operations(point: Point) -> str:
+    how = _OPERATIONS[point.operations_how]
+    if point.operations_how == "pipe use" and point.rate is not None:
+        return f"not summed, their rate is used; {how}"
+    return "not known" if point.operations is None else f"{fmt.si(point.operations, 'FLOP')}, {how}"
+
+
 def _of_roof(scene: Scene, point: Point) -> str:
     of = f" of {point.ceiling}" if point.ceiling else ""
     if point.of_roof is not None:
         least = ", or more: at its true intensity the roof may be lower" if point.bound == "upper" else ""
+        least = ", or less: its operations are an upper bound" if point.operations_how == "pipe use" else least
         return f"{of_roof_text(point, scene.glyphs)}{of}{least}"
     if point.intensity is None or point.rate is None:
         return "-"

@@ -152,7 +152,7 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
     ceilings, selected = scene.plane.ceilings(model, scene.ceilings)
     # what was measured must not stand below a roof that is of no machine, unless a person has put it there
     hypothetical = bool(ceilings) and scene.plane.ceiling is None and ceilings[selected].boundary == HYPOTHETICAL
-    if hypothetical and any(point.intensity is not None for point in scene.plane.points(model)):
+    if hypothetical and scene.plane.points(model):
         selected = -1
     if not ceilings:
         return [
