@@ -2,13 +2,15 @@
 
     python attach_job.py SECONDS optimizer|marked|marked-function|backward|calls
 
-Each step takes some 4 ms; every 15th is slow by 80 ms, in turn by a sleep, a wait for data and a collection. With
-time.perf_counter_ns() it notes the middle of each step, and the middle of what made one slow.
+It goes on for SECONDS from when its standard input is closed, which whoever joins it does then: on a busy machine compiling and
+attaching may take longer than all steps. Each step takes some 4 ms; every 15th is slow by 80 ms, in turn by a sleep, a wait for
+data and a collection. With time.perf_counter_ns() it notes the middle of each step, and the middle of what made one slow.
 """
 
 import gc
 import json
 import sys
+from select import select
 from time import perf_counter_ns as now
 from time import sleep
 
@@ -70,7 +72,7 @@ def main(seconds, kind):
     weights = [torch.nn.Parameter(torch.randn(64, 64) / 8) for _ in range(4)]
     optimizer = torch.optim.SGD(weights, lr=0.01) if kind == "optimizer" else None
     before = kind.startswith("marked")  # a marked step begins behind the wait for its data: that is in the one before it
-    ends = now() + int(seconds * 1e9)
+    ends = None
     for number, x in enumerate(torch.utils.data.DataLoader(Items(before), batch_size=None)):
         if kind == "marked":
             tuimon.step()
@@ -78,7 +80,9 @@ def main(seconds, kind):
         if number == 1:
             sys.stdout.write("begins\n")
             sys.stdout.flush()
-        if now() > ends:
+        if ends is None and number and select([sys.stdin], [], [], 0)[0]:
+            ends = now() + int(seconds * 1e9)
+        if ends is not None and now() > ends:
             break
     sys.stdout.write(json.dumps(told) + "\n")
 

@@ -82,7 +82,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.attach_steps", description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=6.0, help="how long a job runs")
+    parser.add_argument("--seconds", type=float, default=6.0, help="how long a job goes on behind the attach")
     parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the Python that runs the jobs")
     options = parser.parse_args()
     sys.stdout.write(f"load before: {os.getloadavg()[0]:.2f}\n")

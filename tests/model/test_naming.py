@@ -85,6 +85,17 @@ def test_two_places_in_other_python_are_two_causes() -> None:
     assert causes(explained({"other python": 200}, told={"other python": short})) == [("other python", 1.0)]
 
 
+def test_a_second_place_does_not_hide_another_cause_that_explains_more() -> None:
+    told = {"other python": Told("save train.py:10: torch.save(..)", (), 160 * MS, "save train.py:11: os.fsync(..)", 0.4)}
+    found = explained({"other python": 160, "profiler": 80}, told=told)
+    assert causes(found) == [("other python", 0.67), ("profiler", 0.33)]
+    assert found.causes[0].detail == "save train.py:10: torch.save(..)"
+    assert causes(explained({"other python": 180, "forward regions": 20}, told=told)) == [
+        ("other python", 0.54),
+        ("other python", 0.36),
+    ]
+
+
 class TestTheMachine:
     def test_a_wait_is_looked_for_first_in_the_work_that_every_step_does(self) -> None:
         waiting = Outside(waited_ns=150 * MS)
@@ -127,6 +138,18 @@ class TestTheMachine:
         ]
         preempted = Outside(waited_ns=118 * MS, usual_wait_ns=17 * MS, wait_rate=0.85)
         assert causes(explained({"forward regions": 105}, preempted)) == [("run-queue wait", 0.96)]
+
+    def test_a_machine_that_has_become_busier_is_named_beside_what_was_slow_by_itself(self) -> None:
+        waiting = Outside(waited_ns=110 * MS, usual_wait_ns=2 * MS, wait_rate=0.1, off_ns=190 * MS)
+        slept = {"other python": 108, "forward regions": 41, "backward regions": 56}
+        assert [name for name, _ in causes(explained(slept, waiting, SEEN))] == ["other python", "run-queue wait"]
+        loaded = {"data wait": 300, "forward regions": 104, "backward regions": 158, "other python": 63}
+        waiting = Outside(waited_ns=250 * MS, usual_wait_ns=2 * MS, wait_rate=0.15)
+        assert [name for name, _ in causes(explained(loaded, waiting, UNSEEN))] == ["data wait", "run-queue wait"]
+
+    def test_a_wait_in_the_usual_work_and_beside_it_is_no_slow_region(self) -> None:
+        waiting = Outside(waited_ns=168 * MS, usual_wait_ns=4 * MS, wait_rate=0.3, off_ns=218 * MS)
+        assert causes(explained({"backward regions": 139, "other python": 79}, waiting, SEEN))[0][0] == "run-queue wait"
 
     def test_a_recompile_on_a_machine_that_has_become_busy(self) -> None:
         found = explained({"compile": 500}, Outside(waited_ns=423 * MS, wait_rate=0.1))

@@ -434,3 +434,121 @@ def test_any_stream_adds_up_and_is_folded_alike_however_it_is_split(
     for event in joined:
         other.apply([event])
     assert dump(other) == dump(whole)
+
+
+class Evaluating:
+    """An optimizer's step of 100 us, and behind some of them an evaluation: 20 ms, in two calls."""
+
+    BODY = 30, 2, 100
+    """(code, head, jump) of the loop of the steps."""
+
+    def __init__(self, *, heads: bool, sites: bool = True) -> None:
+        self.model, self.t, self.heads = Model(), 1000, heads
+        self.model.apply([target("run"), ev.ThreadSeen(0, 0, "main"), added(1, "forward", "0/0"), added(2, "forward", "1/0")])
+        self.model.apply([added(3, "optimizer", None), added(4, "loop", None), added(5, "loop", None)])
+        code, head, jump = self.BODY
+        for call, offset in ((1, 10), (2, 60)):
+            if sites:
+                around = ((4 if heads else 0, code, head, jump),)
+                self.model.apply([ev.LoopsSeen(0, 0, call, around, ((code, offset),))])
+
+    def step(self, *, evaluates: bool = False) -> None:
+        t = self.t
+        self.model.apply([row(1, t, t + 50), row(3, t + 60, t + 95)])
+        if evaluates:
+            for call in (1000, 11000):
+                self.model.apply([row(2, t + call, t + call + 9000)])
+                self.model.apply([row(5, t + call + 9001, t + call + 9001)] if self.heads else [])
+            t += 20000
+        self.model.apply([row(4, t + 99, t + 99)] if self.heads else [])
+        self.t = t + 100
+
+    def took(self) -> list[int]:
+        return [one.took_ns // US for one in self.model.steps.accounts]
+
+
+def test_an_evaluation_behind_the_optimizer_is_of_the_iteration_whose_loop_has_not_turned() -> None:
+    job = Evaluating(heads=True)
+    for number in range(20):
+        job.step(evaluates=number % 5 == 4)
+    sound(job.model)
+    accounts = list(job.model.steps.accounts)
+    assert len(accounts) == 20 and all(one.index_certain for one in accounts)
+    long = [number for number, took in enumerate(job.took()) if took > 10000]
+    assert long == [4, 9, 14, 19]
+    assert [parts(accounts[at])[FORWARD] for at in long] == [18050] * 4
+
+
+def test_where_no_turn_is_seen_an_evaluation_goes_to_the_next_step_and_that_is_said() -> None:
+    job = Evaluating(heads=False)
+    for number in range(20):
+        job.step(evaluates=number % 5 == 4)
+    sound(job.model)
+    accounts = list(job.model.steps.accounts)
+    assert [number for number, took in enumerate(job.took()) if took > 10000] == [5, 10, 15]
+    assert [one.index for one in accounts if not one.index_certain] == [5, 10, 15]
+
+
+def test_a_loop_that_turns_no_more_is_not_waited_for() -> None:
+    job = Evaluating(heads=True)
+    for _ in range(20):
+        job.step()
+    job.heads = False
+    for _ in range(20):
+        job.step()
+    sound(job.model)
+    assert job.model.steps.n == 40 and max(job.took()) < 1000
+    told: list[int] = []
+
+    class Told:
+        def closed(self, account: StepAccount) -> None:
+            told.append(account.index)
+
+        def anew(self) -> None: ...
+
+        def ended(self) -> None: ...
+
+    job.model.each_step(Told())
+    job.step()
+    assert told == [39]  # when the first call of step 40 has come, not with its optimizer
+
+
+def test_an_evaluation_of_very_many_calls_is_not_held_for_ever() -> None:
+    job = Evaluating(heads=True)
+    for _ in range(10):
+        job.step()
+    job.model.apply([row(1, job.t, job.t + 50), row(3, job.t + 60, job.t + 95)])
+    begin = job.t + 100
+    for at in range(MOST_SPANS + 10):
+        job.model.apply([row(2, begin + 10 * at, begin + 10 * at + 8)])
+    job.t = begin + 10 * (MOST_SPANS + 20)
+    job.step()
+    job.step()
+    sound(job.model)
+    accounts = list(job.model.steps.accounts)
+    assert [one.index for one in accounts if one.took_ns > 10000 * US] == [11]
+    assert not accounts[11].index_certain and accounts[12].index_certain
+
+
+def compiled_optimizers(*, sites: bool) -> Model:
+    """Two compiled optimizers of one class, both stepped in each of 20 turns of a loop."""
+    model = Model()
+    model.apply([target("run"), ev.ThreadSeen(0, 0, "main")])
+    for number, (compile_id, offset) in enumerate((("0/0", 10), ("0/1", 60)), 1):
+        model.apply([added(number, "optimizer", compile_id, name="step")])
+        if sites:
+            model.apply([ev.LoopsSeen(0, 0, number, ((0, 30, 2, 100),), ((30, offset),))])
+    for turn in range(20):
+        model.apply([row(1, 1000 + 100 * turn, 1010 + 100 * turn), row(2, 1050 + 100 * turn, 1060 + 100 * turn)])
+    return model
+
+
+def test_two_compiled_optimizers_of_one_class_are_told_apart_by_their_places_in_the_loop() -> None:
+    model = compiled_optimizers(sites=True)
+    assert model.steps.n == 20 and "of 2 that step" in model.steps.how
+    sound(model)
+
+
+def test_where_they_cannot_be_told_apart_it_is_said_that_they_may_be_two() -> None:
+    model = compiled_optimizers(sites=False)
+    assert model.steps.n == 40 and "mark the steps" in model.steps.how

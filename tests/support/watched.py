@@ -71,16 +71,23 @@ def watch_attach(
     after_s: tuple[float, float] = (0.2, 0.8),
     seed: int = 0,
 ) -> Watched:
-    """Start a program, and attach at a random moment within `after_s` of its first line of output."""
+    """Start a program, and attach at a random moment within `after_s` of its first line of output.
+
+    Its standard input is closed when that is done: a program that goes on for a time can count it from there.
+    """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as told:
         process = subprocess.Popen(
-            [python, str(script), *words], env=_env(), stdin=subprocess.DEVNULL, stdout=out, stderr=told, start_new_session=True
+            [python, str(script), *words], env=_env(), stdin=subprocess.PIPE, stdout=out, stderr=told, start_new_session=True
         )
+        assert process.stdin is not None
         try:
             _await(lambda: os.fstat(out.fileno()).st_size > 0 or process.poll() is not None, "the job's first line")
             time.sleep(random.Random(seed).uniform(*after_s))
-            return _to_the_end(LiveFeed(attach(process.pid, hook or {}), script.name, None), process, out, told)
+            session = attach(process.pid, hook or {})
+            process.stdin.close()
+            return _to_the_end(LiveFeed(session, script.name, None), process, out, told)
         finally:
+            process.stdin.close()
             process.kill()
             process.wait()
 

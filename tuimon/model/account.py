@@ -7,7 +7,9 @@ theirs: a collection within one of them is part of it. What no row covers is "ot
 
 from __future__ import annotations
 
-from tuimon.model.step_parts import CATEGORIES
+from collections.abc import Iterable
+
+from tuimon.model.step_parts import CATEGORIES, LongRow
 
 COMPILE = CATEGORIES.index("compile")
 FORWARD = CATEGORIES.index("forward regions")
@@ -28,6 +30,9 @@ MOST_COVERED = 4096
 """Stretches of one step that are kept apart. Beyond it the oldest two become one; what lies between them is then given to
 nobody but "other python"."""
 
+Span = tuple[int, int, int, str, LongRow | None]
+"""(end, minus begin, category, role, the row where it is a long one): they sort as an account wants them."""
+
 Held = tuple[int, int, int, int] | None
 """How much of a covered stretch was given to each of SWALLOWED; None for nothing."""
 
@@ -42,6 +47,23 @@ class Account:
         self._parts = [0] * len(CATEGORIES)
         self._covered: list[tuple[int, int, Held]] = []
         """Disjoint stretches that rows have covered, ascending."""
+
+    def take(self, spans: Iterable[Span], end_ns: int) -> None:
+        """Rows in their order, of each what lies before `end_ns`. The long ones are told what of them is their own."""
+        parts, covered = self._parts, self._covered
+        reached = covered[-1][1] if covered else self.begin_ns
+        for end, minus_begin, category, _, row in spans:
+            begin = -minus_begin
+            if reached <= begin < end <= end_ns and len(covered) < MOST_COVERED:  # most: behind all that came before
+                own = end - begin
+                parts[category] += own
+                covered.append((begin, end, _mine(category, own) if category in SWALLOWED else None))
+                reached = end
+            else:
+                own = self.add(begin, end if end < end_ns else end_ns, category)
+                reached = covered[-1][1] if covered else self.begin_ns
+            if row is not None:
+                row.own_ns += own
 
     def add(self, begin_ns: int, end_ns: int, category: int) -> int:
         """One more row. Gives how many ns of it were nobody's yet, or were taken from what it swallows."""
@@ -78,7 +100,7 @@ class Account:
         own = end_ns - begin - taken
         parts[category] += own
         if category in SWALLOWED and own:
-            held = _plus(held, _mine(category, own))
+            held = _mine(category, own) if held is None else _plus(held, _mine(category, own))
         covered.append((begin, end_ns, held))
         if after:
             covered += reversed(after)

@@ -13,6 +13,7 @@ from tuimon.model.identity import entry_number, frame_key
 from tuimon.model.laps import SizedCalls, Track, track
 from tuimon.model.parts import Boundary, Frame, Region, Sizes
 from tuimon.model.stepping import StepFold
+from tuimon.model.timing import Timed
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
@@ -62,6 +63,10 @@ class _Instrument:
     """For a region: where its calls are counted by the second."""
     sizes: Sizes = ()
     """Of a forward graph with symbols: what they are in these calls."""
+    is_counted: bool = False
+    """Whether its calls are counted one by one, beside what they are to steps."""
+    timed: Timed | None = None
+    """What its calls are to steps; None for nothing."""
 
 
 class CallFold:
@@ -134,7 +139,9 @@ class CallFold:
             self._tie_together(entry, instrument)
         called = "eager" if event.role == "eager" else f"{generation}:{event.compile_id or event.name}"
         of_frame = frame_key(generation, event.compile_id) if event.compile_id and event.role != "eager" else None
-        self.steps.added(event, called, of_frame or "", is_optimizer=instrument.is_optimizer)
+        counted = (instrument.region, instrument.frame, instrument.skipped, instrument.boundary)
+        instrument.is_counted = any(one is not None for one in counted)
+        instrument.timed = self.steps.added(event, called, of_frame or "", is_optimizer=instrument.is_optimizer)
 
     def _same_region(self, event: ev.InstrumentAdded) -> Region | None:
         """The region that this instrument times other calls of, those of another size."""
@@ -200,28 +207,30 @@ class CallFold:
 
     def _samples(self, event: ev.Samples) -> None:
         regions = boundaries = steps = frames = False
-        model, row, latest_ns = self._model, self.steps.row, self._model.now_ns
-        for number, thread_number, flags, begin_ns, end_ns in event.rows:
-            instrument = self._instruments.get(number)
+        model, instruments, row, latest_ns = self._model, self._instruments, self.steps.row, self._model.now_ns
+        thread: _Thread | None = None
+        thread_number = -1
+        for number, on_thread, flags, begin_ns, end_ns in event.rows:
+            instrument = instruments.get(number)
             if instrument is None:
                 continue
-            thread = self._threads.get(thread_number)
-            if thread is None:
-                thread = self._thread(thread_number)
+            if thread is None or on_thread != thread_number:
+                thread, thread_number = self._threads.get(on_thread) or self._thread(on_thread), on_thread
                 if thread is None:
                     continue
-            if instrument.region is not None:
-                self._call(instrument, instrument.region, thread, thread_number, flags, begin_ns, end_ns)
-                regions = True
-            elif instrument.frame is not None:
-                instrument.frame.eager_calls = (instrument.frame.eager_calls or 0) + 1
-                frames = True
-            elif instrument.skipped is not None:
-                boundaries |= self._passed(instrument, end_ns)
-            elif instrument.boundary is not None:
-                self._crossing(instrument, instrument.boundary, thread, thread_number, begin_ns)
-                boundaries = True
-            if row(number, thread_number, flags, begin_ns, end_ns):
+            if instrument.is_counted:
+                if instrument.region is not None:
+                    self._call(instrument, instrument.region, thread, thread_number, flags, begin_ns, end_ns)
+                    regions = True
+                elif instrument.frame is not None:
+                    instrument.frame.eager_calls = (instrument.frame.eager_calls or 0) + 1
+                    frames = True
+                elif instrument.skipped is not None:
+                    boundaries |= self._passed(instrument, end_ns)
+                elif instrument.boundary is not None:
+                    self._crossing(instrument, instrument.boundary, thread, thread_number, begin_ns)
+                    boundaries = True
+            if instrument.timed is not None and row(instrument.timed, thread_number, flags, begin_ns, end_ns):
                 steps = True
             if end_ns > latest_ns:
                 model.now_ns = latest_ns = end_ns
@@ -251,20 +260,20 @@ class CallFold:
         begin_ns: int,
         end_ns: int,
     ) -> None:
-        first = region.calls == 0 and not region.before_attach
+        model, share = self._model, self.steps.counting.share
         region.calls += 1
         if flags & RAISED:
             region.raised += 1
-        took = max(0, end_ns - begin_ns)
-        began = begin_ns
+        took = end_ns - begin_ns if end_ns > begin_ns else 0
         steady = False
-        if first:
+        if region.calls == 1 and not region.before_attach:
+            began = begin_ns
             if instrument.entry is not None and region.direction == "forward":
-                instrument.tail = self._model.tail_of(*instrument.entry)
-                compile_began = self._model.compile_began(*instrument.entry, region.direction)
+                instrument.tail = model.tail_of(*instrument.entry)
+                compile_began = model.compile_began(*instrument.entry, region.direction)
                 began = begin_ns if compile_began is None else min(compile_began, begin_ns)
             region.initial.add(max(0, end_ns - began))
-        elif self._model.compiling_between(thread_number, begin_ns, end_ns):
+        elif begin_ns < model.compiled_until_ns and model.compiling_between(thread_number, begin_ns, end_ns):
             region.initial.add(took)
         else:
             steady = True
@@ -273,17 +282,17 @@ class CallFold:
             self._with_sizes(instrument, region, steady, flags, took, end_ns)
         elif steady and not flags & RAISED and instrument.track is not None:
             instrument.track.add(took, end_ns)
-        self.steps.counting.share(region.share, took, end_ns)
+        share(region.share, took, end_ns)
         thread.told_ns += took
         if region.direction != "forward" or instrument.entry is None:
             return
-        frame = self._model.frames.get(region.frame) if region.frame else None
+        frame = model.frames.get(region.frame) if region.frame else None
         if frame is not None:
             frame.compiled_calls += 1
         if instrument.tail is not None and not flags & RAISED:  # when the stretch ends is nobody's to say
             instrument.tail.crossings = (instrument.tail.crossings or 0) + 1
-            self.steps.counting.share(instrument.tail.share, None, end_ns)
-            self._model.changed("boundaries")
+            share(instrument.tail.share, None, end_ns)
+            model.changed("boundaries")
         if instrument.leads_to_boundary:
             under_way = thread.open_at.setdefault(instrument.entry, [])
             under_way.append((end_ns, thread.told_ns))

@@ -46,14 +46,13 @@ class CompilingFold:
         self._model = model
         self._began: dict[Identity, int] = {}
         self._intervals: dict[str, deque[tuple[int, int]]] = {}
-        self._latest_end_ns = 0
         self._thread_number: dict[str, int] = {}
 
     # ------------------------------------------------------------------------------------------ when
 
     def overlap(self, thread: int | None, begin_ns: int, end_ns: int) -> int:
         """ns of [begin, end] that finished compilations of this thread (None: of any) cover, each instant once."""
-        if begin_ns >= self._latest_end_ns:  # the steady state: nothing has compiled since, on no thread
+        if begin_ns >= self._model.compiled_until_ns:  # the steady state: nothing has compiled since, on no thread
             return 0
         if thread is None:
             spans = [span for intervals in self._intervals.values() for span in intervals]
@@ -93,7 +92,7 @@ class CompilingFold:
         if thread in self._intervals or self._model.room("threads that compile", self._intervals, MOST_COMPILING):
             intervals = self._intervals.setdefault(thread, deque(maxlen=INTERVALS))
             intervals.append((began_ns, ended_ns))
-        self._latest_end_ns = max(self._latest_end_ns, ended_ns)
+        self._model.compiled_until_ns = max(self._model.compiled_until_ns, ended_ns)
 
     # ------------------------------------------------------------------------------------------ now
 

@@ -15,7 +15,7 @@ from tuimon.model import account as of
 from tuimon.model.lanes import LONG_NS, Lane
 from tuimon.model.parts import StepShare
 from tuimon.model.statistics import Durations
-from tuimon.model.step_parts import CATEGORIES, StepAccount
+from tuimon.model.step_parts import CATEGORIES, StepAccount, StepEvidence
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
@@ -98,7 +98,9 @@ class Counting:
     def share(self, share: StepShare, took_ns: int | None, at_ns: int) -> None:
         """Something took so long, until `at_ns`, within a step; None where that is not known."""
         if self.is_told:
-            self._note(share, took_ns)
+            if share.pending_count == 0:
+                self._touched.append(share)
+            share.note(took_ns)
             return
         self._shares.append((at_ns, share, took_ns))
         if len(self._shares) > MOST_SHARES:
@@ -202,7 +204,7 @@ class Counting:
         lost = lane.lost
         parts, evidence = lane.close(begin_ns, end_ns)
         # on any thread: a first backward is compiled on the thread of the autograd engine
-        anywhere = model.compiling_between(None, begin_ns, end_ns) > 0
+        anywhere = begin_ns < model.compiled_until_ns and model.compiling_between(None, begin_ns, end_ns) > 0
         compiled = parts[of.COMPILE] > 0 or (anywhere and model.compiling_between(lane.thread, begin_ns, end_ns) > 0)
         void, self._void = self._void, None
         if void is not None and void[0] <= begin_ns:
@@ -212,13 +214,11 @@ class Counting:
             parts = (*parts[:-1], parts[-1] + max(0, rest))
             compiled, anywhere = compiled or compiled_before, anywhere or compiled_before
         doubt = max(doubt_ns, self._doubt_ns)
-        certain = certain and doubt <= max(LONG_NS, (end_ns - begin_ns) // DOUBTFUL)
+        certain = certain and (doubt <= LONG_NS or doubt <= (end_ns - begin_ns) // DOUBTFUL)
         account = StepAccount(steps.n, begin_ns, end_ns, parts, compiled, not lost and not self._incomplete, certain)
         self._incomplete = False
         if evidence.rows or evidence.looks or evidence.cpu:
-            steps.evidences[account.index] = evidence
-            if len(steps.evidences) > MOST_EVIDENCES:
-                del steps.evidences[next(iter(steps.evidences))]
+            self._keep(account.index, evidence)
         self.open(end_ns, doubt_ns)
         self._add(account, anywhere, late)
         for compilation in reversed(model.compilations):  # they ended before it was known that their step had begun
@@ -252,12 +252,18 @@ class Counting:
             steps.recent[-1] = (last.index, last.took_ns + added, steps.recent[-1][2])
             known = steps.evidences.get(last.index)
             if known is None:
-                steps.evidences[last.index] = evidence
+                self._keep(last.index, evidence)
             else:
                 known.rows += evidence.rows
                 known.looks += evidence.looks
                 known.cpu += [reading for reading in evidence.cpu if reading not in known.cpu]
         self.open(until_ns, doubt_ns)
+
+    def _keep(self, index: int, evidence: StepEvidence) -> None:
+        held = self._model.steps.evidences
+        held[index] = evidence
+        if len(held) > MOST_EVIDENCES:
+            del held[next(iter(held))]
 
     def count(self, took_ns: int | None, index: int, compiled: bool, late: bool) -> None:
         """One more step; None: it began before the attach."""

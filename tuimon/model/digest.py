@@ -98,6 +98,14 @@ class SlowNote:
 Told = StepDigest | SlowNote
 
 
+_Closed = tuple[int, StepAccount, tuple[Met, ...], tuple[int, int] | None]
+"""What a digest is made of: how often steps had been counted anew, the account, and where ranks met."""
+
+
+def _digest(anew: int, one: StepAccount, met: tuple[Met, ...], backward: tuple[int, int] | None) -> StepDigest:
+    return StepDigest(anew, one.index, one.begin_ns, one.end_ns, one.parts, one.compiled, one.complete, met, backward)
+
+
 class Digester:
     """Makes the digests of one model's steps."""
 
@@ -111,11 +119,11 @@ class Digester:
         self._open: dict[tuple[str, int], list[int | str]] = {}
         """(group, sequence) -> [begin, end, op], in the order in which they were told."""
         self._backwards: deque[tuple[int, int]] = deque(maxlen=64)
-        self._ready: deque[StepDigest] = deque(maxlen=MOST_KEPT)
+        self._ready: deque[StepDigest | _Closed] = deque(maxlen=MOST_KEPT)
 
     def take(self) -> list[Told]:
         """What is new since the last call, a note behind the step that it is about."""
-        found: list[Told] = list(self._ready)
+        found: list[Told] = [one if isinstance(one, StepDigest) else _digest(*one) for one in self._ready]
         self._ready.clear()
         steps = self._model.steps
         fresh = min(steps.slow_n - self._slow_told, len(steps.slow))
@@ -171,9 +179,7 @@ class Digester:
             if run[0] >= account.begin_ns:
                 backward = run
         met = self._within(account) if self._open else ()
-        begin, end, parts = account.begin_ns, account.end_ns, account.parts
-        digest = StepDigest(self._anew, account.index, begin, end, parts, account.compiled, account.complete, met, backward)
-        self._ready.append(digest)
+        self._ready.append((self._anew, account, met, backward))  # a digest once somebody takes it: of most models nobody does
 
     def anew(self) -> None:
         """What was counted is void."""

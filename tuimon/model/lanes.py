@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import itemgetter
 
 from tuimon.events import SiteSeen, StackSeen, ThreadSeen
-from tuimon.model.account import DATA, Account
+from tuimon.model.account import DATA, Account, Span
 from tuimon.model.compiling import keep
 from tuimon.model.step_parts import LongRow, StepEvidence
 
@@ -22,11 +22,7 @@ MOST_LOOKS = 512
 MOST_LANES = 64
 """Threads of which what they ran is kept until the step is known."""
 
-Span = tuple[int, int, int, str, LongRow | None]
-"""(end, minus begin, category, role, the row where it is a long one): they sort as an account wants them."""
-
 _order = itemgetter(0, 1)
-_FORWARD = ("forward", "eager")
 
 
 class Lane:
@@ -102,17 +98,12 @@ class Lane:
         account = self._account
         if account is None or account.begin_ns != begin_ns:
             account = self._account = Account(begin_ns)
+        account.take(spans, end_ns)
         rows = self._rows
-        add = account.add
-        for end, minus_begin, category, role, row in spans:
-            own = add(-minus_begin, end if end < end_ns else end_ns, category)
-            if row is not None:
-                row.own_ns += own
-                rows.append(row)
-            if role in _FORWARD:
-                self._forwards += 1
-            elif role == "engine":
-                self._backwards += 1
+        rows += [span[4] for span in spans if span[4] is not None]
+        roles = [span[3] for span in spans]
+        self._forwards += roles.count("forward") + roles.count("eager")
+        self._backwards += roles.count("engine")
         if len(rows) > MOST_OF_A_STEP:
             rows.sort(key=lambda row: (-row.own_ns, row.begin_ns))
             del rows[MOST_OF_A_STEP:]
@@ -127,7 +118,9 @@ class Lane:
             rows.sort(key=lambda row: (row.begin_ns, row.end_ns))
         looks = [look for look in self.looks if begin_ns < look.t_ns <= end_ns] if self.looks else []
         cpu = self._readings(begin_ns, end_ns) if self.cpu else []
-        evidence = StepEvidence(self.thread, rows, _thinned(looks), cpu, self._forwards, self._backwards)
+        if len(looks) > MOST_OF_A_STEP:
+            looks = _thinned(looks)
+        evidence = StepEvidence(self.thread, rows, looks, cpu, self._forwards, self._backwards)
         self._start(rest)
         return account.parts(end_ns), evidence
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tuimon.model.counting import Counting
 from tuimon.model.lanes import Lane
+from tuimon.model.turning import MOST_SITES, Loops
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
@@ -25,6 +26,13 @@ HAND_ON_THREAD = 50
 """So many where the other one is on another thread: the job may train on both."""
 ROUNDS = 3
 """So many rounds are looked at to see who steps how often."""
+
+IN_TURN = 8
+"""So many times in a row another graph of the same optimizer's step was called than before."""
+TWO_IN_TURN = (
+    "; two compiled graphs of it take turns: if they are two optimizers, an iteration counts as two steps; "
+    "mark the steps to be sure"
+)
 
 Ends = Sequence[tuple[int, int]]
 """(begin, end) of calls that each end a step."""
@@ -116,6 +124,46 @@ class Optimizers:
         if len(self.names) < 2:
             return "the ends of an optimizer's step()"
         return f"the ends of one optimizer's step() ({self.names.get(self._counts or 0, '')}), of {len(self.names)} that step"
+
+
+class Compiled:
+    """Tells compiled optimizers apart.
+
+    The graphs of one frame are one optimizer's, compiled again; two optimizers of one class share a frame, too. They are two
+    where they were called at two places in the body of one loop.
+    """
+
+    def __init__(self, loops: Loops) -> None:
+        self._loops = loops
+        self._apart: dict[str, bool] = {}
+        """Frame -> whether its graphs are told apart: the place of the first that stepped was known."""
+        self._who: dict[int, str] = {}
+        self._latest: tuple[int, int | str] = (0, 0)
+        self._changes = 0
+
+    def who(self, number: int, frame: str) -> int | str:
+        """Whose step a call of this instrument is."""
+        who = (self._who.get(number) or self._found(number, frame)) if frame else number
+        latest, before = self._latest
+        self._changes = self._changes + 1 if who == before and number != latest else 0
+        self._latest = number, who
+        return who
+
+    def _found(self, number: int, frame: str) -> int | str:
+        place = self._loops.place(number)
+        who = frame
+        if self._apart.setdefault(frame, place is not None):
+            if place is None:  # not yet known
+                return self._latest[1] if str(self._latest[1]).startswith(frame) else frame
+            who = f"{frame} {place}"
+        if len(self._who) < MOST_SITES:
+            self._who[number] = who
+        return who
+
+    @property
+    def doubt(self) -> str:
+        """What is to be said where two graphs that count as one optimizer's have taken turns for long."""
+        return TWO_IN_TURN if self._changes >= IN_TURN else ""
 
 
 class Marks:

@@ -79,6 +79,8 @@ class Model:
         """Lines ever logged, those that fell out included."""
         self.now_ns = 0
         """The time of the latest event: the model's only clock."""
+        self.compiled_until_ns = 0
+        """No compilation that is over ended later, on no thread: behind it there is nothing to ask `compiling_between`."""
         self.versions: Counter[str] = Counter()
         """Section name -> a number that grows with each change: "target", "now", "steps", "regions", "boundaries",
         "recompiles", "compiles", "frames", "coverage", "gpu", "host", "log", "roofline" (graphs,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from tuimon.model.findings.finding import seconds
 from tuimon.model.outside import Outside
-from tuimon.model.slow import OVER_NS, Slow
-from tuimon.model.step_parts import CATEGORIES, Cause, SlowStep
+from tuimon.model.slow import OVER_NS, Base, Slow
+from tuimon.model.step_parts import CATEGORIES, Cause, SlowStep, StepAccount
 
 UNEXPLAINED = "unexplained"
 RUN_QUEUE, QUOTA, FAULTS, GPU = "run-queue wait", "CPU quota", "major page faults", "GPU throttled"
@@ -21,6 +21,8 @@ EVENTS = ("compile", "data wait", "communication", "gc", "profiler")
 ON_DEVICE = ("forward regions", "backward regions", "boundary", "optimizer")
 """Categories that a slow device, or a team of threads without cores, makes longer."""
 OTHER = "other python"
+WAITING = "waits for work"
+"""Not a cause but the absence of one: a server whose thread sat in the wait that its requests end. No finding is made of it."""
 
 NAMED, SECOND, TOGETHER = 0.5, 0.2, 0.75
 """The share of the excess that one cause has to explain; that of a second one; and of two that only together explain it."""
@@ -42,6 +44,9 @@ class Told:
     second: str = ""
     second_part: float = 0.0
     """For "other python": the place at which the thread was seen most after that in `detail`, and its part of both."""
+    waits_ns: int = 0
+    waits: str = ""
+    """For "other python" of a server: how long looks saw it wait for work, and where. Nothing of that is in the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +63,17 @@ class Known:
 def explain(slow: Slow, known: Known) -> SlowStep:
     """The step with its causes, most of the excess first, those that are something that happened before the rest."""
     account, base, outside = slow.account, slow.base, known.outside
-    excess = max(1, account.took_ns - base.median_ns)
+    whole = max(1, account.took_ns - base.median_ns)
+    idle = _idle(account, base, known)
+    took = account.took_ns - idle
+    excess = max(1, took - base.median_ns)
     over = {name: max(0, took - usual) for name, took, usual in zip(CATEGORIES, account.parts, base.usual, strict=True)}
-    beyond = waited = max(0, (outside.waited_ns or 0) - outside.usual_wait_ns)
-    alone = base.limit_ns - base.median_ns
-    # on an idle machine all steps would be shorter by their waiting, and so would be what makes one slow
-    idle = 1.0 - outside.wait_rate
-    would_be_slow = idle * base.median_ns + min(alone, max(OVER_NS, idle * alone))
-    as_ever = waited - outside.wait_rate * excess < NAMED * excess
-    if as_ever and account.took_ns - (outside.waited_ns or 0) >= would_be_slow:
-        waited = 0  # the machine was as busy as it had been all along, and without any waiting it were a slow step, too
-    found = _choose(over, waited, alone, outside, excess, known)
-    if not found and waited:
-        found = _choose(over, 0, alone, outside, excess, known)
-    if (outside.waited_ns or 0) >= NAMED * excess and all(name in ON_DEVICE for name, _ in found):
-        # the usual work alone took longer; where it was on its core for no longer than usual, it has only waited
-        on_core = account.took_ns - max(outside.off_ns or 0, outside.waited_ns or 0)
-        found = [(_wait_name(outside, beyond), max(beyond / excess, NAMED))] if on_core < would_be_slow else found
-    if not found:
-        found = _machine(over, excess, outside)
-    causes = tuple(cause for name, share in found[:2] for cause in _causes(name, min(1.0, share), known))[:2]
+    over[OTHER] = max(0, over[OTHER] - idle)
+    found = [] if idle and took <= base.limit_ns else _blame(slow, over, took, excess, known)
+    causes = tuple(replace(one, share=one.share * min(1.0, excess / whole)) for one in _two(found, known))
+    if len(causes) < 2 and idle >= (SECOND if causes else NAMED) * whole:
+        # between its begin and the first look a wait is seen by nobody: what is left of it is no riddle of its own
+        causes = (*causes, Cause(WAITING, min(1.0, idle / whole), known.tell(OTHER).waits, outside.evidence))
     named = bool(causes)
     if not named:
         causes = (_unexplained(over, excess, known),)
@@ -85,6 +81,45 @@ def explain(slow: Slow, known: Known) -> SlowStep:
         first = causes[0]
         causes = (Cause(first.cause, first.share, first.detail, (*first.evidence, *known.whys)), *causes[1:])
     return SlowStep(account, base.median_ns, base.usual, causes, named, base.limit_ns, base.deviation_ns, base.n)
+
+
+def _idle(account: StepAccount, base: Base, known: Known) -> int:
+    """For how many ns of a step its thread has waited for work, on no core; 0 where that is not more than usual."""
+    told = known.tell(OTHER)
+    off = known.outside.off_ns
+    idle = told.waits_ns if off is None else min(told.waits_ns, max(0, off - (known.outside.waited_ns or 0)))
+    at = CATEGORIES.index(OTHER)
+    return max(0, min(idle, account.parts[at] - base.usual[at]))
+
+
+def _blame(slow: Slow, over: dict[str, int], took_ns: int, excess: int, known: Known) -> list[tuple[str, float]]:
+    """(cause, share of `excess`) of what made it slow; `took_ns` and `over` without what it has waited for work."""
+    base, outside = slow.base, known.outside
+    beyond = waited = max(0, (outside.waited_ns or 0) - outside.usual_wait_ns)
+    alone = base.limit_ns - base.median_ns
+    # on an idle machine all steps would be shorter by their waiting, and so would be what makes one slow
+    free = 1.0 - outside.wait_rate
+    would_be_slow = free * base.median_ns + min(alone, max(OVER_NS, free * alone))
+    unusual = waited - outside.wait_rate * excess
+    if unusual < NAMED * excess and took_ns - (outside.waited_ns or 0) >= would_be_slow:
+        # the machine is not to blame alone, for without any waiting it were a slow step, too; beside what is, it may be
+        found = _choose(over, 0, alone, outside, excess, known)
+        both = _choose(over, waited, alone, outside, excess, known) if unusual >= SECOND * excess else []
+        wait = _wait_name(outside, waited)
+        if len(both) == 2 and (not found or {found[0][0], wait} == {name for name, _ in both}):
+            found = sorted(both, key=lambda one: one[0] == wait)
+        waited = 0
+    else:
+        found = _choose(over, waited, alone, outside, excess, known)
+    if not found and waited:
+        found = _choose(over, 0, alone, outside, excess, known)
+    if (outside.waited_ns or 0) >= NAMED * excess and all(name in ON_DEVICE for name, _ in found[:1]):
+        # the usual work took longer; where it was on its core for no longer than usual, it has only waited
+        on_core = slow.account.took_ns - max(outside.off_ns or 0, outside.waited_ns or 0)
+        if on_core < would_be_slow:
+            rest = [one for one in _choose(over, beyond, alone, outside, excess, known) if one[0] not in ON_DEVICE]
+            found = rest or [(_wait_name(outside, beyond), max(beyond / excess, NAMED))]
+    return found or _machine(over, excess, outside)
 
 
 def _choose(
@@ -162,14 +197,21 @@ def _machine(over: dict[str, int], excess: int, outside: Outside) -> list[tuple[
     return []
 
 
-def _causes(name: str, share: float, known: Known) -> list[Cause]:
-    """The cause of this name; or two of it, where the thread was seen for long at one place, and for long at another."""
-    first = _cause(name, share, known)
-    told = known.tell(name) if name == OTHER else Told()
-    if not 0.0 < told.second_part <= 0.5 or share * told.second_part < SECOND:
-        return [first]
-    second = Cause(name, share * told.second_part, told.second, first.evidence)
-    return [replace(first, share=share * (1.0 - told.second_part)), second]
+def _two(found: list[tuple[str, float]], known: Known) -> tuple[Cause, ...]:
+    """The causes of these names: two at most, where the second may be another place at which the thread was seen for long.
+
+    Such a place gives way to a second cause that explains more: two lines of one checkpoint do not hide a profiler's window.
+    """
+    causes = [_cause(name, min(1.0, share), known) for name, share in found[:2]]
+    at = next((at for at, one in enumerate(causes) if one.cause == OTHER), None)
+    if at is None:
+        return tuple(causes)
+    one, told = causes[at], known.tell(OTHER)
+    share = one.share * told.second_part
+    rest = [other for other in causes if other is not one]
+    if not 0.0 < told.second_part <= 0.5 or share < SECOND or any(other.share >= share for other in rest):
+        return tuple(causes)
+    return replace(one, share=one.share - share), Cause(OTHER, share, told.second, one.evidence)
 
 
 def _cause(name: str, share: float, known: Known) -> Cause:

@@ -338,6 +338,12 @@ class Coverage:
     instruments: dict[str, str] = field(default_factory=dict)
     not_available: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def unmarked(self) -> str:
+        """Why the function that was named for it (`--step`) marks no step, in words; empty where it does, or none was named."""
+        state = self.instruments.get("marked steps", "on")
+        return "" if state == "on" else state.removeprefix("on: ")
+
 
 @dataclass(slots=True)
 class Surroundings:

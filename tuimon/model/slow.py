@@ -75,7 +75,7 @@ class Judge:
         self.over_ns = over_ns
         self.steady = 0
         """Steps that were not slow and had no compilation in them."""
-        self._base: deque[StepAccount] = deque()
+        self._base: deque[StepAccount] = deque(maxlen=WINDOW)
         self._times = _Window(WINDOW)
         self._recent: deque[int] = deque(maxlen=LONG_WINDOW)
         """How long the latest steps without a compilation took, slow ones too."""
@@ -142,12 +142,13 @@ class Judge:
     def _add(self, account: StepAccount) -> None:
         self.steady += 1
         self._base.append(account)
-        if len(self._base) > WINDOW:
-            self._base.popleft()
         self._times.add(account.took_ns)
 
     def _slow(self, account: StepAccount) -> Base | None:
-        took, usual = account.took_ns, self._times.quantile(0.5)
+        took, ordered = account.took_ns, self._times.ordered
+        if took <= ordered[(len(ordered) - 1) // 2] + self.over_ns:  # the median is no less: most steps need no more than this
+            return None
+        usual = self._times.quantile(0.5)
         if took <= usual + max(PART * usual, self.over_ns):  # nearly all: the deviation could only raise the limit
             return None
         if took <= ABOVE_MODE * self._mode():

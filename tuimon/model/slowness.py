@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from tuimon import events as ev
 from tuimon.model.details import Details, was_reset, where
 from tuimon.model.eager import compiled_calls, eager_calls
+from tuimon.model.idle import serves
 from tuimon.model.naming import EVENTS, Known, explain, sentence
 from tuimon.model.outside import Outsiders
 from tuimon.model.slow import OVER_NS, Judge, Slow, rule
+from tuimon.model.spots import Spots
 from tuimon.model.step_parts import SlowStep, StepAccount
 from tuimon.model.trends import Trends, period
 
@@ -93,10 +95,19 @@ class Slowness:
     def closed(self, account: StepAccount) -> None:
         """A step has ended; `model.steps` has it already."""
         self._waiting.extend(self._judge.take(account))
-        if self.trends.take(account):
+        if self.trends.take(self._without_idling(account)):
             self.trends.close(*self._calls())
             self._model.changed("steps")
         self._settle()
+
+    def _without_idling(self, account: StepAccount) -> StepAccount:
+        """The step without what it has waited for work: a server with fewer requests has not become slower."""
+        evidence = self._model.steps.evidence(account.index)
+        if evidence is None or not evidence.looks or not serves(account, evidence):
+            return account
+        waits = Spots(self._model, evidence, self.text_of).waits(account.begin_ns, account.end_ns)
+        idle = min(waits.ns, account.parts[-1]) if waits is not None else 0
+        return replace(account, end_ns=account.end_ns - idle, parts=(*account.parts[:-1], account.parts[-1] - idle))
 
     def anew(self) -> None:
         """What was counted is void."""
@@ -163,7 +174,7 @@ class Slowness:
             account = replace(account, waited_ns=min(outside.waited_ns, account.took_ns))
             self._put_back(account)
             slow = replace(slow, account=account)
-        details = Details(self._model, account, evidence, self.text_of)
+        details = Details(self._model, account, evidence, self.text_of, serves=serves(account, evidence, slow.base))
         found = explain(slow, Known(outside, details.tell))
         if slow.first and not _worth(found):
             return

@@ -6,16 +6,16 @@ source that comes later takes over, and what was counted until then is void: two
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tuimon import events as ev
 from tuimon.model import account as of
 from tuimon.model.counting import Counting
+from tuimon.model.gap import Gap
 from tuimon.model.inferring import MOST_BETWEEN, Inference
 from tuimon.model.lanes import LONG_NS, MOST_SPANS, Lane, Lanes
 from tuimon.model.looping import FORWARD
-from tuimon.model.marked import Marks, Optimizers
+from tuimon.model.marked import Compiled, Marks, Optimizers
 from tuimon.model.parts import Compilation
 from tuimon.model.step_parts import LongRow
 from tuimon.model.timing import Timed, compile_row, long_row
@@ -33,21 +33,11 @@ NOTHING_TO_TELL_BY = (
 )
 
 
-_NO_BEGIN = ("gc", "optimizer", "mark", "cpu")
-"""Roles of what says nothing of where the job's first step begins."""
+UNKNOWN_NS = 1 << 62
+"""A doubt of how much is a step's that has no bound."""
+
 _FIRST = ("call", "engine", "next")
 """What begins in the next step, wherever in it."""
-
-
-@dataclass(slots=True)
-class _Gap:
-    """Behind the step of an optimizer that ends one of the job's: where the loop turns is not known yet."""
-
-    lane: Lane
-    last: Item
-    told: bool
-    """There is no step that the listeners are still to be told of."""
-    between: list[Item] = field(default_factory=list)
 
 
 class StepFold:
@@ -60,10 +50,14 @@ class StepFold:
         self._loops = Loops()
         self._marks = Marks(model, self.counting)
         self._optimizers = Optimizers()
-        self._gap: _Gap | None = None
+        self._compiled = Compiled(self._loops)
+        self._gap: Gap | None = None
         self._calls = (0, 0)
         """Where an optimizer tells the steps: the instruments of the latest step's first call and of the latest call."""
-        self._timed: dict[int, Timed] = {}
+        self._before = 0
+        """The instrument of the call that came last before the latest step."""
+        self._turned = False
+        """Between the two the loop of the steps was seen to turn."""
         self._has_engine = False
         self._order: Inference | None = None
         self._ended = False
@@ -88,58 +82,64 @@ class StepFold:
 
     # ------------------------------------------------------------------------------------------ what happens
 
-    def added(self, event: ev.InstrumentAdded, entry: str, frame: str, *, is_optimizer: bool) -> None:
-        """Something is timed from now on: a call of `entry`, of a `frame`."""
+    def added(self, event: ev.InstrumentAdded, entry: str, frame: str, *, is_optimizer: bool) -> Timed | None:
+        """Something is timed from now on: a call of `entry`, of a `frame`. Gives what `row` wants; None: no rows of it."""
         if event.role == "crossing":
-            return  # tells nothing of steps
-        self._timed[event.instrument] = Timed.of(event, entry, frame, is_optimizer=is_optimizer)
+            return None  # tells nothing of steps
         self._has_engine = self._has_engine or event.role == "engine"
+        return Timed.of(event, entry, frame, is_optimizer=is_optimizer)
 
-    def row(self, number: int, thread: int, flags: int, begin_ns: int, end_ns: int) -> bool:
+    def row(self, timed: Timed, thread: int, flags: int, begin_ns: int, end_ns: int) -> bool:
         """A timed call ended, or an instant passed. Gives whether the steps have changed."""
-        timed = self._timed.get(number)
-        if timed is None or self.folded:
+        if self.folded:
             return False
         lane = self.lanes.held.get(thread) or self._lane_of(thread)
-        role, kind, category = timed.role, timed.kind, timed.counts_as
-        counting, gap = self.counting, self._gap
-        if counting.begin_ns is None and role not in _NO_BEGIN:
+        counting, gap, kind, category = self.counting, self._gap, timed.kind, timed.counts_as
+        if counting.begin_ns is None and timed.tells_begin:
             counting.began(begin_ns)
-        if gap is not None and lane is gap.lane and kind is not None:
-            self._behind_the_optimizer(gap, Item(kind, begin_ns, end_ns, instrument=number))
+        if gap is not None and kind is not None and lane is gap.lane:
+            self._behind_the_optimizer(gap, Item(kind, begin_ns, end_ns, instrument=timed.event.instrument))
         if category is not None:
             if lane.quiet is not None:
                 lane.quiet_until(begin_ns)
-            if role == "engine" and len(self.lanes.held) > 1:
-                for other in self.lanes.held.values():
-                    if other is not lane and other.helper:
-                        lane.take_children(other, begin_ns, end_ns)
+            if kind == "engine" and len(self.lanes.held) > 1:
+                self._take_children(lane, begin_ns, end_ns)
             if end_ns - begin_ns < LONG_NS:
-                lane.spans.append((end_ns, -begin_ns, category, role, None))
+                lane.spans.append((end_ns, -begin_ns, category, timed.role, None))
             else:
-                lane.add(begin_ns, end_ns, category, role, long_row(timed, number, thread, flags, begin_ns, end_ns))
+                lane.add(begin_ns, end_ns, category, timed.role, long_row(timed, thread, flags, begin_ns, end_ns))
             if len(lane.spans) > MOST_SPANS:
                 self._make_room(lane)
-        elif role == "cpu":
-            lane.cpu.append((begin_ns, end_ns))
-            return False
-        if role == "optimizer":
-            return self._optimizer(timed, number, lane, begin_ns, end_ns)
-        if role == "mark":
-            self._settle(None)
-            self._order = None
-            return self._marks.marked(number, lane, begin_ns, end_ns)
-        if kind is None and role == "backward" and not self._has_engine and not lane.helper:
-            kind = "backward"
-        if kind is None:
-            return False
+        if timed.is_apart:
+            return self._apart(timed, lane, begin_ns, end_ns)
         if counting.is_told:
             if kind == "call":
-                self._calls = self._calls[0] or number, number
+                self._calls = self._calls[0] or timed.event.instrument, timed.event.instrument
             elif kind in ("loop", "next"):
                 self._optimizers.turned(lane)
             return False
-        return self._infer(lane, Item(kind, begin_ns, end_ns, timed.entry, timed.frame, number))
+        if kind is None and timed.role == "backward" and not self._has_engine and not lane.helper:
+            kind = "backward"
+        if kind is None:
+            return False
+        return self._infer(lane, Item(kind, begin_ns, end_ns, timed.entry, timed.frame, timed.event.instrument))
+
+    def _take_children(self, lane: Lane, begin_ns: int, end_ns: int) -> None:
+        """A call of the engine is over: what its own threads ran within it is the caller's."""
+        for other in self.lanes.held.values():
+            if other is not lane and other.helper:
+                lane.take_children(other, begin_ns, end_ns)
+
+    def _apart(self, timed: Timed, lane: Lane, begin_ns: int, end_ns: int) -> bool:
+        """What is no call of the job's own. Gives whether the steps have changed."""
+        if timed.role == "optimizer":
+            return self._optimizer(timed, lane, begin_ns, end_ns)
+        if timed.role == "mark":
+            self._settle(None)
+            self._order = None
+            return self._marks.marked(timed.event.instrument, lane, begin_ns, end_ns)
+        lane.cpu.append((begin_ns, end_ns))
+        return False
 
     def boundary(self, thread: int, key: str, function: str, file: str, line: int, begin_ns: int, end_ns: int) -> None:
         """The stretch of a boundary, with all that ran within it."""
@@ -175,6 +175,8 @@ class StepFold:
         return self._infer(lane, Item("next", row.begin_ns, row.end_ns))
 
     def _make_room(self, lane: Lane) -> None:
+        if self._gap is not None and self._gap.first is not None and lane is self._gap.lane:
+            self._settle(self._gap.first, unsure=True)  # no longer to be held
         begin = self.counting.first_begin_ns if lane is self.counting.lane else None
         if begin is None:
             lane.make_room(None, 0)
@@ -240,13 +242,15 @@ class StepFold:
 
     # ------------------------------------------------------------------------------------------ optimizers
 
-    def _optimizer(self, timed: Timed, number: int, lane: Lane, begin_ns: int, end_ns: int) -> bool:
+    def _optimizer(self, timed: Timed, lane: Lane, begin_ns: int, end_ns: int) -> bool:
         """An optimizer's `step()` ended. Gives whether the steps have changed."""
-        steps, counting = self._model.steps, self.counting
+        steps, counting, number = self._model.steps, self.counting, timed.event.instrument
         if steps.source == "marked":
             return False
-        who = timed.frame or number
-        ends = self._optimizers.stepped(who, timed.event.name, lane, begin_ns, end_ns, first_known=counting.from_begin)
+        frame = self._model.frames.get(timed.frame)
+        name = f"compiled: {frame.function}" if frame is not None else timed.event.name
+        who = self._compiled.who(number, timed.frame)
+        ends = self._optimizers.stepped(who, name, lane, begin_ns, end_ns, first_known=counting.from_begin)
         if not ends:
             return False
         if self._gap is not None:
@@ -257,6 +261,8 @@ class StepFold:
             counting.told_by("optimizer", self._optimizers.how)
             self._order = None
         counting.lane = lane
+        # its first call comes behind that of the step before it: nobody saw the loop turn in between
+        unsure = self._loops.same_turn(self._calls[0], self._before) and not self._turned
         for _, each_ns in ends:
             begin = counting.first_begin_ns
             is_last = each_ns == ends[-1][1]
@@ -265,31 +271,46 @@ class StepFold:
                 counting.open(each_ns)
                 counting.count(None, 0, False, False)
             else:
-                counting.close(lane, begin, max(begin, each_ns), late=len(ends) > 1, tell=not is_last)
-        self._gap = _Gap(lane, Item("former", *ends[-1], instrument=number), told=begin is None)
+                late = len(ends) > 1
+                counting.close(lane, begin, max(begin, each_ns), certain=not unsure, late=late, tell=not is_last)
+        self._gap = Gap(lane, Item("former", *ends[-1], instrument=number), told=begin is None, before=self._calls[1])
         return True
 
-    def _behind_the_optimizer(self, gap: _Gap, item: Item) -> None:
+    def _behind_the_optimizer(self, gap: Gap, item: Item) -> None:
+        heads = self._loops.heads
+        if item.kind == "loop":
+            gap.passed.add(item.instrument)
+            if gap.first is not None and heads <= gap.passed:
+                gap.between.append(item)
+                self._settle(item)
+                return
         if item.kind in _FIRST:
-            self._settle(item)
+            if heads <= gap.passed:
+                self._settle(item)
+            elif gap.first is None:
+                gap.first, gap.held = item, len(gap.between)
         elif len(gap.between) < MOST_BETWEEN:
             gap.between.append(item)
         elif item.kind != "look":
             gap.between[-1] = item
 
-    def _settle(self, first: Item | None) -> None:
-        """The next step has begun, with `first` in it; None: there is no more."""
+    def _settle(self, first: Item | None, *, unsure: bool = False) -> None:
+        """The next step has begun, with `first` in it; None: there is no more. `unsure`: or later, for all that is known."""
         gap, self._gap = self._gap, None
         if gap is None:
             return
-        if gap.between or first is None or first.begin_ns - gap.last.end_ns >= LONG_NS:
+        self._turned, self._before = bool(self._loops.heads) and self._loops.heads <= gap.passed, gap.before
+        if gap.first is not None and (first is None or first.kind != "loop"):
+            first, gap.between = gap.first, gap.between[: gap.held]
+            self._loops.not_turned()
+        if gap.between or gap.first is not None or first is None or first.begin_ns - gap.last.end_ns >= LONG_NS:
             cut = turn(self._loops, gap.last, first, gap.between)
-            self.counting.reach(gap.lane, cut.at_ns, cut.doubt_ns)
+            self.counting.reach(gap.lane, cut.at_ns, UNKNOWN_NS if unsure else cut.doubt_ns)
         if not gap.told:
             self.counting.tell()
         self._calls = (first.instrument if first is not None and first.kind == "call" else 0), self._calls[1]
-        if len(self._optimizers.names) > 1:
-            self._model.steps.how = self._optimizers.how
+        if len(self._optimizers.names) > 1 or self._compiled.doubt:
+            self._model.steps.how = self._optimizers.how + self._compiled.doubt
 
     # ------------------------------------------------------------------------------------------ inferred
 

@@ -17,6 +17,9 @@ _KIND = {
     "forward": "call", "eager": "call", "engine": "engine", "resume": "former", "communication": "former",
     "profiler": "former", "data": "next", "gc": "gc", "loop": "loop",
 }  # fmt: skip
+_NO_BEGIN = ("gc", "optimizer", "mark", "cpu")
+"""Roles of what says nothing of where the job's first step begins."""
+_APART = ("optimizer", "mark", "cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,10 @@ class Timed:
     event: ev.InstrumentAdded
     counts_as: int | None
     """What its time counts as in an account; None for what takes none."""
+    tells_begin: bool
+    """Whether the job's first step may begin with it."""
+    is_apart: bool
+    """It ends or marks steps, or reads a clock: it is none of the calls in whose order steps are looked for."""
 
     @classmethod
     def of(cls, event: ev.InstrumentAdded, entry: str, frame: str, *, is_optimizer: bool) -> Timed:
@@ -42,16 +49,17 @@ class Timed:
         elif event.role == "optimizer":
             is_optimizer = True
         role = "optimizer" if is_optimizer else event.role
-        return cls(role, category, kind, entry, frame, event, of.OTHER if role == "eager" else category)
+        counts_as = of.OTHER if role == "eager" else category
+        return cls(role, category, kind, entry, frame, event, counts_as, role not in _NO_BEGIN, role in _APART)
 
 
-def long_row(timed: Timed, number: int, thread: int, flags: int, begin_ns: int, end_ns: int) -> LongRow:
+def long_row(timed: Timed, thread: int, flags: int, begin_ns: int, end_ns: int) -> LongRow:
     """A call that took long."""
     event = timed.event
     return LongRow(
         timed.role,
         of.OTHER if timed.category is None else timed.category,
-        number,
+        event.instrument,
         event.name,
         event.function,
         event.file,

@@ -22,6 +22,8 @@ from itertools import pairwise
 FORMER, NEXT = "former", "next"
 
 MOST_SITES = 1024
+TRUSTED = 3
+"""In so many gaps the head of a loop was passed once, less those in which it was not: it is that of the steps."""
 
 Path = Sequence[tuple[int, int]]
 """(code, offset) of frames, outermost first."""
@@ -67,6 +69,8 @@ class Loops:
     """The same, of the call told last: for calls of which nothing was told, as after a recompile."""
     score: dict[int, int] = field(default_factory=dict)
     """Loop's instrument -> in how many gaps its head was passed once, less those in which it was not."""
+    heads: frozenset[int] = frozenset()
+    """Of those the highest, where it says that a step ends where they have been passed; else none."""
 
     bodies: dict[int, tuple[int, int, int] | None] = field(default_factory=dict)
     """Instrument of a call -> (code, offset of the head, offset of the jump back) of the innermost loop around it that is none
@@ -105,6 +109,26 @@ class Loops:
         if first is not None and self._compared(path, first) < 0:
             return NEXT
         return None
+
+    def not_turned(self) -> None:
+        """The heads that are trusted were not passed from one step to the next: they are so no more, if that goes on."""
+        for head in self.heads:
+            self.score[head] //= 2
+
+    def same_turn(self, instrument: int, before: int) -> bool:
+        """Whether a call stands behind another one in the body of the innermost loop around that: in the same turn, maybe."""
+        body = self.bodies.get(before)
+        if body is None:
+            return False
+        code, _, jump = body
+        mine, others = self.sites[before].get(code), self.sites.get(instrument, {}).get(code)
+        return mine is not None and others is not None and mine < others <= jump
+
+    def place(self, instrument: int) -> tuple[int, int, int] | None:
+        """Where in the body of which loop a call stands: (code, offset of the head, offset); None where that is not known."""
+        body = self.bodies.get(instrument)
+        at = self.sites[instrument].get(body[0]) if body is not None else None
+        return None if body is None or at is None else (body[0], body[1], at)
 
     def within(self, path: Path, call: Item) -> bool:
         """Whether a place is in the body of the loop around that call."""
@@ -187,6 +211,8 @@ def _passage(loops: Loops, passages: list[Item]) -> int | None:
         if instrument in score or len(score) < MOST_SITES:
             once = len(times.get(instrument, ())) == 1
             score[instrument] = max(-8, min(64, score.get(instrument, 0) + (1 if once else -1)))
+    most = max(score.values(), default=0)
+    loops.heads = frozenset(each for each, times_once in score.items() if times_once == most >= TRUSTED)
     best = max(times, key=lambda instrument: (score.get(instrument, 0), instrument), default=None)
     if best is None or (score.get(best, 0) <= 0 and len(times[best]) != 1):
         return None

@@ -51,6 +51,8 @@ def find(model: Model) -> list[Finding]:
 
 def _counts(model: Model, tally: Tally) -> bool:
     lost = tally.lost_ns / 1e9
+    if tally.cause == naming.WAITING:
+        return False
     if tally.cause == "compile" and tally.resets < RESETS:
         return False
     if tally.cause in MACHINE:
