@@ -8,7 +8,7 @@ from tests.app.test_panels import draw, scene, text
 from tests.support.fake_feed import MODEL, MS, SCENES, Job, S, Script, busy, ended
 from tests.support.monitor import Driven, drive
 from tuimon import events as ev
-from tuimon.app.details import open_page
+from tuimon.app.details import open_page, step
 from tuimon.app.panels import BY_ID, log, target, tiny
 from tuimon.app.panels.pace import compile_line, latest_compile
 from tuimon.app.scene import PanelView
@@ -147,6 +147,20 @@ def test_a_job_without_an_optimizer_is_told_why_there_are_no_steps() -> None:
     script.add(ev.Samples(script.t, tuple((region, 1, 0, script.t + at, script.t + at + 1) for at in range(7))))
     words = " ".join(text(draw(BY_ID["now"], scene(script.events), 60, 4)).split())
     assert "no step told apart so far; 7 calls of regions so far" in words
+
+
+def test_a_function_that_was_to_mark_steps_and_never_came_is_told_in_the_panel() -> None:
+    said = "--step train:stpe: train has no stpe so far"
+    script = Script()
+    script.attach()
+    script.compile("0/0", "forward")
+    of = scene(script.events)
+    of.model.coverage.instruments["marked steps"] = f"on: {said}"
+    assert f"no step so far: {said}" in " ".join(text(draw(BY_ID["now"], of, 90, 4)).split())
+    of = scene(busy())
+    of.model.coverage.instruments["marked steps"] = f"on: {said}"
+    assert f"from the optimizer: {said}" in " ".join(text(draw(BY_ID["now"], of, 160, 12)).split())
+    assert step.how(of.model).endswith(said)
 
 
 def test_ids_that_come_again_after_a_reset_are_told_apart() -> None:

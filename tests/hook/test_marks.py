@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from collections.abc import Iterator
@@ -123,11 +124,52 @@ def test_each_call_of_a_function_that_is_named_begins_one(
 def test_it_is_waited_for_until_it_is_there(hook: Session, job: types.ModuleType, seen: list[types.CodeType]) -> None:
     made = Marks(hook, "the_job:late")
     made.watch()
-    assert hook.instruments["marked steps"] == "on: there is no the_job:late in the job yet"
+    assert hook.instruments["marked steps"] == "on: --step the_job:late: the_job has no late so far"
     exec("def late(): pass", vars(job))
     made.watch()
     job.late()
     assert rows(hook) == ["mark"]
+
+
+def test_a_module_goes_by_what_the_job_calls_it(
+    hook: Session, job: types.ModuleType, seen: list[types.CodeType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = types.ModuleType("package")
+    package.alias = job  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "package", package)
+    Marks(hook, "package.alias:train_step").watch()
+    job.train(2)
+    assert rows(hook) == ["mark"] * 2
+    assert marks.resolve("os.path:join") == (os.path, os.path.join, "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "missing"),
+    [
+        ("nowhere:step", "there is no module nowhere in the job yet"),
+        ("nowhere.at.all:step", "there is no module nowhere.at.all in the job yet"),
+        ("os.nowhere.at:step", "there is no module os.nowhere in the job yet"),
+        ("the_job:stpe", "the_job has no stpe so far"),
+        ("the_job:Trianer.step", "the_job has no Trianer so far"),
+        ("the_job:Trainer.stpe", "the_job:Trainer has no stpe so far"),
+        ("the_job:number.step.more", "the_job:number has no step so far"),
+    ],
+)
+def test_what_is_not_found_is_named(hook: Session, job: types.ModuleType, wanted: str, missing: str) -> None:
+    made = Marks(hook, wanted)
+    made.watch()
+    assert hook.instruments["marked steps"] == f"on: --step {wanted}: {missing}"
+    assert hook.gaps == []
+
+
+def test_what_is_missing_is_told_anew_when_it_is_something_else(
+    hook: Session, job: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Marks(hook, "soon:Loop.step")
+    made.watch()
+    monkeypatch.setitem(sys.modules, "soon", types.ModuleType("soon"))
+    made.watch()
+    assert hook.instruments["marked steps"] == "on: --step soon:Loop.step: soon has no Loop so far"
 
 
 def test_a_script_goes_by_its_name_too(hook: Session, job: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.support.cluster import Job, Rank
 from tuimon import events as ev
 from tuimon.hook import wire
 from tuimon.model import Model
+from tuimon.relay.attachment import Attachment
 from tuimon.relay.folding import Folding
 from tuimon.sources import carried
 from tuimon.sources.live import LiveDecoder
@@ -23,11 +26,11 @@ def reading(t_ns: int) -> ev.HostSampled:
 class Both:
     """One rank, taken in as it is and by way of its node."""
 
-    def __init__(self) -> None:
+    def __init__(self, over_ns: int | None = None) -> None:
         self.job = Job(2, 10.0, 1)
         self.job.end = 1_000_000_000
         self.rank = Rank(0, OFFSET, 1.79e9, self.job, 2)
-        self.folding = Folding(100_000, "injected")
+        self.folding = Folding(100_000, "injected", over_ns)
         self.near, self.far = LiveDecoder(100_000, "train", "injected"), LiveDecoder(100_000, "train", "injected")
         self.plain, self.folded = Model(), Model()
         self.raw_bytes = self.folded_bytes = 0
@@ -84,6 +87,25 @@ def test_the_steps_are_those_that_the_calls_give() -> None:
     assert both.folded.now_ns >= folded.last_end_ns
     assert both.folded.regions.keys() == both.plain.regions.keys()
     assert both.folded_bytes < both.raw_bytes
+
+
+def test_what_is_slow_is_told_to_the_node() -> None:
+    slow = {}
+    for over_ns in (None, 1_000_000, 1_000_000_000):
+        both = Both(over_ns)
+        for at in range(100):
+            both.step(5.0 if at == 60 else 1.0)
+        both.folding.event(reading(both.job.end + OFFSET + 3_000_000_000))
+        both.tell()
+        slow[over_ns] = [one.account.index for one in both.folded.steps.slow]
+    assert slow[None] == slow[1_000_000] != [] == slow[1_000_000_000]
+
+
+@pytest.mark.parametrize("over", ["5", 5.0, -1, True])
+def test_an_attach_that_says_it_wrongly_is_refused(over: object) -> None:
+    request = {"pid": 1, "options": {}, "fold": True, "over": over}
+    with pytest.raises(ValueError, match="over is a number of ns"):
+        Attachment(1, None, request)  # type: ignore[arg-type]
 
 
 def test_calls_that_are_passed_on_all_the_same_count_no_step_twice() -> None:

@@ -10,7 +10,7 @@ from tests.model.slow_jobs import DATA, GC, Job
 from tests.report.jobs import model_of, training
 from tuimon.model import Model
 from tuimon.model.step_parts import CATEGORIES
-from tuimon.report import build, render
+from tuimon.report import build, phrases, render
 
 KEYS = {
     "index", "index_certain", "at", "rank", "duration", "usual", "ratio", "cause", "detail", "named", "causes", "evidence",
@@ -101,6 +101,13 @@ def test_text_and_markdown_tell_the_same(report: dict[str, Any]) -> None:
         assert told in flat, told
     assert "a steady step, on average: other python" in flat and "every 10 steps" in flat
     assert "## Slow steps" in md and "step 9 took" in md and "?:?" not in text
+
+
+def test_the_sentence_tells_the_time_where_it_is_known() -> None:
+    slow = {"sentence": "step 9 took 170.0 ms, 8.5 times the usual 20.0 ms: gc", "at": None}
+    assert phrases.slow_title(slow) == slow["sentence"]
+    told = phrases.slow_title({**slow, "at": 1_790_000_000.9})
+    assert told == "step 9, 2026-09-21 14:13:20 UTC, took 170.0 ms, 8.5 times the usual 20.0 ms: gc"
 
 
 def test_more_than_are_listed_are_counted() -> None:

@@ -54,7 +54,7 @@ def run(words: Sequence[str], options: Options, far: Far, *, everybody: bool = F
         get_ready()  # while it is found out what is meant
     with contextlib.ExitStack() as links:
         try:
-            ways = _ways(wanted, far, links, options.hook, everybody=everybody, patience=patience)
+            ways = _ways(wanted, far, links, options, everybody=everybody, patience=patience)
         except Refused as refusal:
             say(f"cannot attach: {clean(refusal.sentence)} [{refusal.code}]")
             return CANNOT_ATTACH
@@ -143,13 +143,14 @@ def _ways(
     wanted: Wanted,
     far: Far,
     links: contextlib.ExitStack,
-    hook: dict[str, object],
+    options: Options,
     *,
     everybody: bool,
     patience: float | None,
 ) -> list[Way]:
     """A way to each process that is meant. Connects to other hosts, which may ask for a password: no screen yet."""
     places = dict(wanted.places)
+    hook = options.hook
     here: list[Target] = []
     places.update((place, []) for place in places_of(far.nodes, far.via) if place not in places)
     if far.via is not None and not far.nodes:
@@ -175,7 +176,8 @@ def _ways(
     if nothing is not None and not meant:
         raise nothing
     fold = len(meant) > FEW if far.fold is None else far.fold
-    return ways + [far_way(link, link.place, target, patience, hook, fold=fold) for link, target in meant]
+    over_ns = options.slow_over_ns
+    return ways + [far_way(link, link.place, target, patience, hook, fold=fold, over_ns=over_ns) for link, target in meant]
 
 
 def far_way(
@@ -186,11 +188,13 @@ def far_way(
     hook: dict[str, object] | None = None,
     *,
     fold: bool = False,
+    over_ns: int | None = None,
 ) -> Way:
-    """The way to a process of another host. `hook`: what goes to the hook there; `fold`: its calls are counted there."""
+    """The way to a process of another host. `hook`: what goes to the hook there; `fold`: its calls are counted there, and a
+    step is slow there where it takes `over_ns` longer than the usual (None: as the rule has it)."""
 
     def begin(contact: Contact) -> Session:
-        return link.open_session(target.pid, hook or {}, contact, patience=patience, fold=fold)
+        return link.open_session(target.pid, hook or {}, contact, patience=patience, fold=fold, over_ns=over_ns)
 
     return _way(target, place.name, begin)
 

@@ -27,7 +27,7 @@ def places_of(nodes: Sequence[str], command: str | None) -> list[Place]:
     """A place for each node: by ssh, or by `command` with the node's name in it. Raises ValueError with a sentence."""
     if command is None:
         return [parse(node if "://" in node else f"ssh://{node}")[0] for node in nodes]
-    if NODE not in command:
+    if nodes and NODE not in command:
         raise ValueError(f"--nodes with --via: say where the node's name goes, as in 'srun --overlap --jobid=9 -n1 -w {NODE}'")
     return [replace(via(command.replace(NODE, node)), name=node) for node in nodes]
 

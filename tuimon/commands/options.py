@@ -50,8 +50,13 @@ class Options:
 
     def judge(self, model: Model) -> None:
         """Have this model judge slow steps as was asked for."""
-        if self.slow_over_ms is not None:
-            model.slowness.set_over(round(self.slow_over_ms * 1e6))
+        if self.slow_over_ns is not None:
+            model.slowness.set_over(self.slow_over_ns)
+
+    @property
+    def slow_over_ns(self) -> int | None:
+        """How much longer than the usual a slow step takes at least, in ns; None: as the rule has it."""
+        return None if self.slow_over_ms is None else round(self.slow_over_ms * 1e6)
 
     @property
     def screen(self) -> bool:

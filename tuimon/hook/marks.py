@@ -15,6 +15,7 @@ from .remains import Mortal
 INSTRUMENT = "marked steps"
 WHAT = "steps.marked"
 SLOT = "_step"
+WAITS = "on: "  # what follows is what has not come yet
 COMPILED = "{} is compiled itself, and its calls are not seen then: name the function that calls it"
 USED = (
     "{} may be called by a function that is compiled: on this Python it would have to be replaced, and guards on it would "
@@ -72,24 +73,21 @@ class Marks(metaclass=Mortal):
     # ---------------------------------------------------------------- --step module:function
 
     def _find(self, wanted):
-        name, _, path = wanted.partition(":")
-        owner = _module(name)
-        parts = path.split(".")
-        for part in parts[:-1]:
-            owner = None if owner is None else _own(owner, part)
-        found = None if owner is None else _own(owner, parts[-1])
-        if found is None:
-            if INSTRUMENT not in self._hook.instruments:
-                self._hook.instrument(INSTRUMENT, f"on: there is no {wanted} in the job yet")
+        owner, found, missing = resolve(wanted)
+        if missing:
+            told = f"{WAITS}{missing}"
+            if self._hook.instruments.get(INSTRUMENT) != told:
+                self._hook.instrument(INSTRUMENT, told)
             return
         self._wanted = None
+        last = wanted.rpartition(":")[2].rpartition(".")[2]
         function = _plain(found)
         if function is None:
             why = f"{wanted} is no function of Python's: name one that is, such as the one that calls it"
         elif hasattr(found, "_torchdynamo_orig_callable"):
             why = COMPILED.format(wanted)
         else:
-            why = self._mark(wanted, owner, parts[-1], found, function)
+            why = self._mark(wanted, owner, last, found, function)
         if why is None:
             self._hook.instrument(INSTRUMENT, "on")
         else:
@@ -203,29 +201,60 @@ def _caller(fn, mark, outbox, here):
 # -------------------------------------------------------------------- finding it
 
 
+def resolve(wanted):
+    """(owner, what it has under the last name, what is missing in words or "") of "module:function" or "module:Class.method".
+
+    The module goes by what the job calls it: "package.alias" too, where that is a module under another name.
+    """
+    name, _, path = wanted.partition(":")
+    owner, missing = _module(name)
+    parts = path.split(".")
+    found, said = owner, name
+    for part in parts:
+        if missing:
+            return None, None, f"--step {wanted}: {missing}"
+        owner, found = found, _own(found, part)
+        missing = f"{said} has no {part} so far" if found is _NOTHING else ""
+        said = f"{said}:{part}" if said == name else f"{said}.{part}"
+    return owner, found, f"--step {wanted}: {missing}" if missing else ""
+
+
 def _module(name):
-    """A module of the job by its name, also while it is being imported; a script also by its file's name."""
-    found = sys.modules.get(name)
-    if found is None:
-        main = sys.modules.get("__main__")
-        file = getattr(main, "__file__", None)
-        if type(file) is str and file.rpartition("/")[2] == name + ".py":
-            return main
-    return found
+    """(a module of the job, what is missing in words or ""), also one being imported; a script goes by its file's name too."""
+    known, rest = name, []
+    while known and sys.modules.get(known) is None:
+        known, _, last = known.rpartition(".")
+        rest.insert(0, last)
+    if known:
+        found = sys.modules[known]
+        for part in rest:
+            inner = _own(found, part)
+            if inner is _NOTHING:
+                return None, f"there is no module {known}.{part} in the job yet"
+            found, known = inner, f"{known}.{part}"
+        return found, ""
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    if type(file) is str and file.rpartition("/")[2] == name + ".py":
+        return main, ""
+    return None, f"there is no module {name} in the job yet"
+
+
+_NOTHING = object()
 
 
 def _own(owner, name):
-    """What a module or a class has under a name, without running code of the job; None where it has not."""
+    """What a module or a class has under a name, without running code of the job; _NOTHING where it has not."""
     kinds = type.__dict__["__mro__"].__get__(owner) if isinstance(owner, type) else (owner,)
     for kind in kinds:
         try:
             take = type.__dict__["__dict__"].__get__ if isinstance(kind, type) else vars
             table = take(kind)
         except (AttributeError, TypeError):
-            return None
+            return _NOTHING
         if name in table:
             return table[name]
-    return None
+    return _NOTHING
 
 
 def _plain(found):

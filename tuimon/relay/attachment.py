@@ -61,6 +61,9 @@ class Attachment:
         self._sources: list[Source] = []
         self._told = 0
         self._fold = bool(request.get("fold"))
+        self._over_ns = request.get("over")
+        if self._over_ns is not None and (type(self._over_ns) is not int or self._over_ns < 0):
+            raise ValueError("over is a number of ns, or null")
         self._folding: Folding | None = None
         """Folds the calls of the job, where that is asked for."""
         self._whole = False
@@ -77,7 +80,7 @@ class Attachment:
         if self._fold:
             from tuimon.relay.folding import Folding
 
-            self._folding = Folding(session.pid, session.how)
+            self._folding = Folding(session.pid, session.how, self._over_ns)
         session.start(self._frame, self._ended)
         with self._lock:
             if self._leaving:

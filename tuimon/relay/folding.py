@@ -31,8 +31,11 @@ _READINGS = (ev.HostSampled, ev.GpuSampled)
 class Folding:
     """One job. Each method from any thread."""
 
-    def __init__(self, pid: int, how: str) -> None:
+    def __init__(self, pid: int, how: str, over_ns: int | None = None) -> None:
+        """`over_ns`: how much longer than the usual a slow step takes at least; None: as the rule has it."""
         self._model = Model()
+        if over_ns is not None:
+            self._model.slowness.set_over(over_ns)
         self._decoder = LiveDecoder(pid, "", how)
         self._lines = Lines()
         self._lock = threading.Lock()

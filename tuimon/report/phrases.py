@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime, timezone
 from typing import Any
 
 from tuimon.draw.format import count, duration, per_step, percent, size, spread, three
@@ -12,6 +13,7 @@ from tuimon.model.reading import guard_of
 
 Facts = dict[str, Any]
 
+WHEN = "%Y-%m-%d %H:%M:%S UTC"
 MOST_GUARDS = 3
 """So many guards of one recompile are told; the JSON form has them all."""
 MOST_NAMES = 4
@@ -86,8 +88,10 @@ def breakdown_line(steps: Facts) -> str:
 
 
 def slow_title(slow: Facts) -> str:
-    """The sentence for a ticket."""
-    return clean(slow["sentence"])
+    """The sentence for a ticket, with the time at which the step began: its number is counted from the attach."""
+    told = clean(slow["sentence"])
+    at = slow["at"]
+    return told if at is None else told.replace(" took ", f", {datetime.fromtimestamp(at, timezone.utc):{WHEN}}, took ", 1)
 
 
 def slow_evidence(slow: Facts) -> list[str]:

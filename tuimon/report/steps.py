@@ -27,9 +27,8 @@ def steps(model: Model, gaps: Gaps) -> dict[str, Any]:
         why = found.why_not or "no step has been seen since the attach"
         for what in ("steps.source", "boundaries.per_step", "boundaries.share_of_step"):
             gaps.add(what, why)
-    marks = model.coverage.instruments.get("marked steps", "")
-    if marks.startswith("on: "):  # it waits for a function that has not come: steps are told by something else
-        gaps.add("steps.marked", marks.removeprefix("on: "))
+    if model.coverage.unmarked:  # steps are told by something else
+        gaps.add("steps.marked", model.coverage.unmarked)
     steady = steady_steps(model)
     if not steady:
         dropped = any(not one.complete for one in found.accounts)

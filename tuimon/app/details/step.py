@@ -13,9 +13,9 @@ from tuimon.app.scene import PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.text import Line, cells, clean, cut, pad
 from tuimon.model import Model, naming
-from tuimon.model.details import Spots
 from tuimon.model.naming import sentence
 from tuimon.model.slow import LEAST, WINDOW
+from tuimon.model.spots import Spots
 from tuimon.model.step_parts import CATEGORIES, LongRow, SlowStep, StepAccount, StepEvidence
 
 MOST_ROWS = 8
@@ -376,7 +376,12 @@ def _rule(step: Opened, width: int) -> list[Line]:
 
 
 def how(model: Model) -> str:
-    """How steps are told, and that they are inferred where they are."""
+    """How steps are told, that they are inferred where they are, and why not by the function that was named for it."""
+    unmarked = clean(model.coverage.unmarked)
+    return f"{_told(model)}; {unmarked}" if unmarked else _told(model)
+
+
+def _told(model: Model) -> str:
     steps = model.steps
     marks = "--step MODULE:FUNCTION or tuimon.step() in the loop marks them"
     if steps.source is None:

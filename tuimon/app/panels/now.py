@@ -60,12 +60,20 @@ def statistics_line(scene: Scene, width: int) -> Line:
             (0, rate_then_or_now(scene)),
             (1, [(f"median {fmt.duration(summary.median)}", "text")]),
             (2, [(fmt.spread(summary.p10, summary.p90), "text")]),
-            (4, [(FROM.get(steps.source, steps.source), "text")]),
+            (4, _from(scene)),
             (6, [(f"all steps, last {WINDOW}", "note")]),
             (5, [(f"compiled {_compiled(scene)}", "text")]),
         ],
         width,
     )
+
+
+def _from(scene: Scene) -> Line:
+    """Where steps come from; first of all that it is not the function that was named for it."""
+    source = scene.model.steps.source or ""
+    told = FROM.get(source, source)
+    unmarked = clean(scene.model.coverage.unmarked)
+    return [(f"{told}: {unmarked}", "warn")] if unmarked else [(told, "text")]
 
 
 def _compiled(scene: Scene) -> str:
@@ -220,6 +228,9 @@ def _before_attach(scene: Scene, width: int, height: int, focused: bool) -> Pane
 def _no_steps(scene: Scene) -> str:
     """Why there is no chart."""
     model = scene.model
+    unmarked = clean(model.coverage.unmarked)
+    if unmarked and model.steps.source is None:
+        return f"no step so far: {unmarked}"
     if model.steps.source is not None and model.target.ended is None:
         return "a step's time is known when the next one ends"
     if _runs_without_steps(scene):

@@ -33,6 +33,7 @@ CAUSES: dict[str, tuple[str, str]] = {
     naming.FAULTS: ("F", "bad"),
     naming.GPU: ("T", "bad"),
     naming.UNEXPLAINED: ("?", "strong"),
+    naming.WAITING: ("I", "dim"),
 }
 """Cause -> (letter, role): the letter tells them apart, the colour only repeats it."""
 
