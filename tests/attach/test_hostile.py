@@ -450,7 +450,7 @@ def _unless(well: bool, take: Callable[[int, str], int], pid: int, path: str) ->
 
 @needs_tracing
 def test_no_place_at_all(job: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel, "_places", lambda pid, name: [])
+    monkeypatch.setattr(channel, "places", lambda pid, name: [])
     target = job()
     with pytest.raises(Refused) as refused:
         attach(target.pid, {})
