@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tuimon.attach import preflight, procfs
-from tuimon.attach.inject import injector, ptrace
+from tuimon.attach.inject import injector, ptrace, threads
 from tuimon.attach.inject.injector import Outcome
 from tuimon.attach.refusal import Refused
 
@@ -154,6 +154,8 @@ class Program:
         with open(file, "r+b") as handle:
             self.counters = memoryview(mmap.mmap(handle.fileno(), 4096)).cast("Q")
         until(lambda: self.counters[0] > 0 or self.process.poll() is not None)
+        if mode in ("sleeping", "lock"):  # a call queued on its way there would stay queued for as long as it sleeps
+            until(lambda: threads.asleep_with_main(self.pid) or self.process.poll() is not None)
         assert self.process.poll() is None, self.errors()
 
     @property
