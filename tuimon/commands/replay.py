@@ -84,18 +84,9 @@ def run(path: Path, options: Options, *, screen: bool) -> int:
     feed.start()
     feed.wait(SOON_S if screen else None)
     if screen and feed.refused is None:
-        from tuimon.app import run_monitor
+        from tuimon.commands.screen import on_screen
 
-        status = run_monitor(
-            feed,
-            theme=options.theme,
-            ascii=options.ascii,
-            no_color=options.no_color,
-            interval=options.interval,
-            mouse=None,
-            ceilings=options.ceilings,
-            front="roofline",
-        )
+        status = on_screen(feed, options, front="roofline")
         if feed.refused is None and options.output is None:
             return status
     if feed.refused is not None:

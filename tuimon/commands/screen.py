@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuimon.app import run_monitor
+from tuimon.app import Feed, Group, run_monitor
 from tuimon.commands.options import Options, say
 from tuimon.commands.watch import report
 from tuimon.draw.text import clean
@@ -16,15 +16,7 @@ def show(feed: LiveFeed | Fleet, options: Options) -> int:
     It ends by itself, with status 3, where tuimon could attach to none (`feed.refused`, which the command has to tell).
     """
     try:
-        status = run_monitor(
-            feed,
-            theme=options.theme,
-            ascii=options.ascii,
-            no_color=options.no_color,
-            interval=options.interval,
-            mouse=None,
-            ceilings=options.ceilings,
-        )
+        status = on_screen(feed, options)
     finally:
         feed.detach()
     if feed.left:
@@ -32,3 +24,17 @@ def show(feed: LiveFeed | Fleet, options: Options) -> int:
     if options.output is not None and feed.refused is None:
         status = report(feed, options) or status
     return status
+
+
+def on_screen(feed: Feed | Group, options: Options, front: str | None = None) -> int:
+    """The monitor as the options have it, until it is left; `front`: the panel that it begins with. Gives an exit status."""
+    return run_monitor(
+        feed,
+        theme=options.theme,
+        ascii=options.ascii,
+        no_color=options.no_color,
+        interval=options.interval,
+        mouse=None,
+        ceilings=options.ceilings,
+        front=front,
+    )

@@ -8,8 +8,8 @@ is still there.
 import functools
 import types
 
-FARTHEST = 12  # links; the chains of torch 2.9 to 2.14 have four to six
-MOST = 300  # objects looked at for one graph
+FARTHEST = 14  # links; the chains of torch 2.9 to 2.14 have four to six up to the autograd function
+MOST = 400  # objects looked at for one graph
 
 
 def is_autograd_function(value):
@@ -17,24 +17,39 @@ def is_autograd_function(value):
     return value.__name__ == "CompiledFunction" and value.__module__.startswith("torch._functorch") and "_aot_id" in vars(value)
 
 
-def autograd_functions(graph):
-    """The `CompiledFunction` classes behind a compiled graph's callable: one as a rule, none for a graph without gradients."""
-    found = []
-    seen = set()
-    near = [graph]
+def behind(graph, wanted, held):
+    """What stands behind a compiled graph's callable: [(what, whether it was reached as a backward)], nearest first.
+
+    `wanted` gives what it takes a value to be, or None; `held` what a value holds that can be called.
+    """
+    found, told, seen, near = [], set(), set(), [(graph, False)]
     for _ in range(FARTHEST):
         further = []
-        for value in near:
+        for value, backward in near:
             if id(value) in seen or len(seen) > MOST:
                 continue
             seen.add(id(value))
-            if isinstance(value, type):
-                if is_autograd_function(value):
-                    found.append(value)
-                continue
-            further += held_by(value)
+            what = wanted(value)
+            if what is not None:
+                if id(what) not in told:
+                    told.add(id(what))
+                    found.append((what, backward))
+            elif not isinstance(value, type):
+                further += [(one, backward) for one in held(value)]
+            elif is_autograd_function(value):
+                halves = [(vars(value).get(name), name == "compiled_bw") for name in ("compiled_fw", "compiled_bw")]
+                further += [(getattr(half, "__func__", half), way) for half, way in halves if half is not None]
         near = further
     return found
+
+
+def autograd_functions(graph):
+    """The `CompiledFunction` classes behind a compiled graph's callable: one as a rule, none for a graph without gradients."""
+    return [value for value, _ in behind(graph, _autograd_function, held_by)]
+
+
+def _autograd_function(value):
+    return value if isinstance(value, type) and is_autograd_function(value) else None
 
 
 def held_by(value):

@@ -7,10 +7,8 @@ printing is called, for that asks the symbolic shapes, which other threads may b
 
 import sys
 
-from .graphs import held_by, is_autograd_function
+from .graphs import behind, held_by
 
-FARTHEST = 14  # links to a graph
-MOST = 400  # objects looked at for one callable
 MOST_NODES = 20_000  # some 10 us each, on the hook's thread
 CALLED_BY = ("forward", "_lazy_forward")
 DEEPEST = 4  # lists within lists, in arguments
@@ -18,26 +16,11 @@ DEEPEST = 4  # lists within lists, in arguments
 
 def graph_modules(graph):
     """[(torch.fx graph, whether it was found as a backward)] behind a compiled graph's callable, nearest first."""
-    found, seen, near = [], set(), [(graph, False)]
-    for _ in range(FARTHEST):
-        further = []
-        for value, backward in near:
-            if id(value) in seen or len(seen) > MOST:
-                continue
-            seen.add(id(value))
-            if isinstance(value, type):
-                if is_autograd_function(value):
-                    halves = [(vars(value).get(name), name == "compiled_bw") for name in ("compiled_fw", "compiled_bw")]
-                    further += [(getattr(half, "__func__", half), way) for half, way in halves if half is not None]
-                continue
-            held = _graph_of(getattr(value, "__self__", None)) if getattr(value, "__name__", "") in CALLED_BY else None
-            if held is None:
-                further += [(one, backward) for one in held_by(value)]
-            elif id(held) not in seen:
-                seen.add(id(held))
-                found.append((held, backward))
-        near = further
-    return found
+    return behind(graph, _called_graph, held_by)
+
+
+def _called_graph(value):
+    return _graph_of(getattr(value, "__self__", None)) if getattr(value, "__name__", "") in CALLED_BY else None
 
 
 def _graph_of(value):

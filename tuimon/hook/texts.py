@@ -13,7 +13,7 @@ import sys
 import time
 from binascii import b2a_base64
 
-from .graphs import held_by, is_autograd_function
+from .graphs import behind, held_by
 from .late_graphs import graph_modules, written
 from .remains import Mortal
 
@@ -26,8 +26,6 @@ LONGEST = 8 * 1024 * 1024  # characters of one text
 MOST_HELD = 32 * 1024 * 1024  # characters in all that wait to be sent
 MOST_OPEN = 16  # compilations whose own graph is kept until they end
 PIECE = 1 << 18  # characters that are packed at a time: the GIL is not held for longer
-FARTHEST = 14  # links to a graph's code object
-MOST = 400  # objects looked at for one graph
 MOST_MODELLED = 2000  # kernels whose bytes Inductor is asked for: it takes some 20 us for each, on the compiling thread
 NEAR = 16  # frames from the log handler to whoever logs
 _COMMENT = re.compile(r"(?m)^[ \t]*#.*\n?")
@@ -176,26 +174,11 @@ def model_bytes(frame):
 
 def code_objects(graph):
     """[(Inductor's object, whether it was found as a backward)] behind a compiled graph's callable, nearest first."""
-    found, seen, near = [], set(), [(graph, False)]
-    for _ in range(FARTHEST):
-        further = []
-        for value, backward in near:
-            if id(value) in seen or len(seen) > MOST:
-                continue
-            seen.add(id(value))
-            if type(value).__name__ == "CompiledFxGraph":
-                found.append((value, backward))
-            elif isinstance(value, type):
-                if is_autograd_function(value):
-                    for name in ("compiled_fw", "compiled_bw"):
-                        half = vars(value).get(name)
-                        half = getattr(half, "__func__", half)
-                        if half is not None:
-                            further.append((half, name == "compiled_bw"))
-            else:
-                further += [(one, backward) for one in held_by(value) or _attributes(value)]
-        near = further
-    return found
+    return behind(graph, _code_object, lambda value: held_by(value) or _attributes(value))
+
+
+def _code_object(value):
+    return value if type(value).__name__ == "CompiledFxGraph" else None
 
 
 def _attributes(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tuimon.app.panels.frame import PanelLines, plural, sentence, title_line, why_missing
 from tuimon.app.panels.pace import compiling_words
@@ -28,6 +29,17 @@ TABLE_PART = 0.46
 ROWS_BELOW = 4
 
 SHORT_RULE = RULE.replace(" at the stated boundary", "")
+
+
+class _Shown(NamedTuple):
+    """What one drawing of the panel shows, wherever in it."""
+
+    scene: Scene
+    view: PanelView
+    known: Roofline | None
+    ceilings: Sequence[Ceiling]
+    selected: int
+    """Its index in `ceilings`; -1: none."""
 
 
 def ceiling_text(ceiling: Ceiling) -> str:
@@ -164,22 +176,16 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
     room = height - 1
     if room <= 0:
         return lines
+    shown = _Shown(scene, view, known, ceilings, selected)
     if width >= BESIDE_WIDTH and height >= BELOW_HEIGHT:
-        return lines + _beside(scene, view, known, ceilings, selected, width, room)
+        return lines + _beside(shown, width, room)
     if height >= BELOW_HEIGHT:
-        return lines + _below(scene, view, known, ceilings, selected, width, room)
-    return lines + _chart(scene, view, known, ceilings, selected, width, room)
+        return lines + _below(shown, width, room)
+    return lines + _chart(shown, width, room)
 
 
-def _chart(
-    scene: Scene,
-    view: PanelView,
-    known: Roofline | None,
-    ceilings: Sequence[Ceiling],
-    selected: int,
-    width: int,
-    height: int,
-) -> PanelLines:
+def _chart(shown: _Shown, width: int, height: int) -> PanelLines:
+    scene, view, known, ceilings, selected = shown
     points = scene.plane.points(scene.model)
     return roofline_lines(
         width,
@@ -239,19 +245,12 @@ def _facts(scene: Scene, point: Point) -> list[tuple[str, str]]:
     return out
 
 
-def _beside(
-    scene: Scene,
-    view: PanelView,
-    known: Roofline | None,
-    ceilings: Sequence[Ceiling],
-    selected: int,
-    width: int,
-    height: int,
-) -> PanelLines:
+def _beside(shown: _Shown, width: int, height: int) -> PanelLines:
+    scene, view, known, ceilings, selected = shown
     right = max(46, int(width * TABLE_PART))
     left = width - right - 2
     body = height - 1
-    chart = _chart(scene, view, known, ceilings, selected, left, body)
+    chart = _chart(shown, left, body)
     glyphs = scene.glyphs
     points = scene.plane.points(scene.model)
     side: PanelLines = []
@@ -276,26 +275,19 @@ def _beside(
     return [*lines, _rule_line(scene, width, RULE)]
 
 
-def _below(
-    scene: Scene,
-    view: PanelView,
-    known: Roofline | None,
-    ceilings: Sequence[Ceiling],
-    selected: int,
-    width: int,
-    height: int,
-) -> PanelLines:
+def _below(shown: _Shown, width: int, height: int) -> PanelLines:
+    scene, view, known, ceilings, selected = shown
     points = scene.plane.points(scene.model)
     glyphs = scene.glyphs
     if known is None or not points:
         told = [(nothing_yet(scene), "note"), *(summary(scene, known) if known is not None else [])]
         words = _paragraphs(told, width, 4, glyphs.ellipsis)
-        chart = _chart(scene, view, known, ceilings, selected, width, height - len(words) - 1)
+        chart = _chart(shown, width, height - len(words) - 1)
         return [*chart, *words, _rule_line(scene, width, RULE)]
     told = [(text, role) for text, role in summary(scene, known) if text != known_words(known)]  # the title has that
     words = _paragraphs(told, width, 1 + (height > 24), glyphs.ellipsis)
     rows = min(len(points), ROWS_BELOW + max(0, (height - 24) // 3)) + 1
-    chart = _chart(scene, view, known, ceilings, selected, width, height - rows - len(words) - 1)
+    chart = _chart(shown, width, height - rows - len(words) - 1)
     table = _table(scene, view, ceilings[selected] if selected >= 0 else None, width, rows, 1 + len(chart))
     return [*chart, *table, *words, _rule_line(scene, width, RULE)]
 
