@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Input
 
 from tuimon.app.actions import PANEL_KEYS, ROOFLINE_ACTIONS, actions
@@ -18,10 +17,11 @@ from tuimon.app.panels import PANELS, ranks, target, timeline, tiny
 from tuimon.app.panels import keys as keys_line
 from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.target import Status
-from tuimon.app.plan import Box, Plan, plan
+from tuimon.app.plan import Plan, plan
 from tuimon.app.ranks import are_one_job
 from tuimon.app.scene import Scene
-from tuimon.app.screens import points, steps
+from tuimon.app.screens import asking, points, steps
+from tuimon.app.screens.asking import AskLine, put
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.app.widgets.panel_widget import PanelWidget
 from tuimon.model.step_parts import StepAccount
@@ -40,12 +40,7 @@ BINDINGS: list[BindingType] = [
 TABLES_S = 0.98
 """Tables follow their numbers once a second, a little less so that a timer's jitter does not skip a beat; more often where a
 person chose to draw more often."""
-
 LOCAL_HZ = 4.0
-
-FILTER, NOTE = "filter", "note"
-ASKS = {FILTER: "show rows that hold this text", NOTE: "why it is fine: enter accepts the boundary, esc does not"}
-"""What the line at the bottom can ask for, and what stands in it while it is empty."""
 
 
 class MainScreen(Screen[None]):
@@ -60,12 +55,7 @@ class MainScreen(Screen[None]):
         self.keys_line = LineWidget(id="keys")
         self.tiny_lines = LineWidget(id="tiny")
         self.panels = {panel.id: PanelWidget(panel) for panel in (*PANELS, ranks.PANEL)}
-        self.filter_line = Input(id="filter", compact=True)
-        self.filter_line.cursor_blink = False
-        self.filter_label = LineWidget(id="filter-label")
-        self._asked = FILTER
-        self._noted: str | None = None
-        """The boundary that a note is being typed for."""
+        self.asking = AskLine()
         self.focus_id = "boundaries"
         self.zoomed: str | None = None
         self._before_ranks: tuple[str, str | None] = (self.focus_id, None)
@@ -93,12 +83,12 @@ class MainScreen(Screen[None]):
             yield from self.panels.values()
             yield self.tiny_lines
             yield self.keys_line
-            yield self.filter_label
-            yield self.filter_line
+            yield self.asking.label
+            yield self.asking.line
 
     def on_mount(self) -> None:
         """Nothing is shown before it has a place."""
-        self.filter_line.display = self.filter_label.display = False
+        self.asking.put(None)
         self.lay_out(self.app.size.width, self.app.size.height)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -111,31 +101,16 @@ class MainScreen(Screen[None]):
 
     def lay_out(self, width: int, height: int) -> None:
         self.plan = plan(width, height, self.zoomed, self.monitor.several)
-        self._put(self.target_lines, self.plan.target)
-        self._put(self.keys_line, self.plan.keys)
-        self._put_filter(self.plan.keys if self.filter_line.display else None)
-        self._put(self.tiny_lines, self.plan.tiny)
+        put(self.target_lines, self.plan.target)
+        put(self.keys_line, self.plan.keys)
+        self.asking.put(self.plan.keys if self.asking.is_open else None)
+        put(self.tiny_lines, self.plan.tiny)
         for name, widget in self.panels.items():
-            self._put(widget, self.plan.panels.get(name))
+            put(widget, self.plan.panels.get(name))
         if self.plan.panels and self.focus_id not in self.plan.panels:
             self.focus_id = self.zoomed or next(iter(self.plan.panels))
         # boxes take effect with the next layout; draw when the widgets know their sizes
         self.call_after_refresh(self.monitor.paint)
-
-    def _put_filter(self, box: Box | None) -> None:
-        """The line that a filter or a note is typed in, with what it is before it."""
-        text = f" {self._asked}: "
-        label = min(len(text), box.width - 1) if box is not None else 0
-        self._put(self.filter_label, Box(box.x, box.y, label, 1) if box is not None and label else None)
-        self._put(self.filter_line, Box(box.x + label, box.y, box.width - label, 1) if box is not None else None)
-        self.filter_label.show([[(text, "key-label")]])
-
-    @staticmethod
-    def _put(widget: Widget, box: Box | None) -> None:
-        widget.display = box is not None
-        if box is not None:
-            widget.styles.width, widget.styles.height = box.width, box.height
-            widget.styles.offset = (box.x, box.y)
 
     def sync(self, scene: Scene, status: Status, panels: Scene | None = None, clock_ns: int | None = None) -> int:
         """Bring everything visible up to date; `panels`, where given, is the frozen scene that panels go on to show.
@@ -191,7 +166,8 @@ class MainScreen(Screen[None]):
             labels["quit"] = "cancel"
         return labels
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """The panel that has the keys shows something else now."""
         self.focused_panel.view.touch()
         self.monitor.paint()
 
@@ -208,8 +184,8 @@ class MainScreen(Screen[None]):
 
     def action_next_panel(self, step: int) -> None:
         """The keys go to another panel; on the full screen, that one takes it."""
-        if self.filter_line.display:
-            self.close_filter(keep=True)
+        if self.asking.is_open:
+            asking.close(self, keep=True)
         names = [panel.id for panel in PANELS if self.zoomed or panel.id in self.plan.panels]
         if not names:
             return
@@ -223,11 +199,11 @@ class MainScreen(Screen[None]):
 
     def action_back(self) -> None:
         """Out of the filter line, then of the filter, then of the full screen or the table of all ranks."""
-        if self.filter_line.display:
-            self.close_filter(keep=False)
+        if self.asking.is_open:
+            asking.close(self, keep=False)
         elif self.focused_panel.view.filter:
             clear_filter(self.focused_panel.view)
-            self._changed()
+            self.changed()
         elif self.zoomed == ranks.PANEL.id:
             self._leave_ranks()
         elif self.focus_id == steps.PANEL and self.focused_panel.view.cursor is not None:
@@ -245,8 +221,8 @@ class MainScreen(Screen[None]):
         elif self.zoomed == ranks.PANEL.id:
             self._leave_ranks()
         else:
-            if self.filter_line.display:
-                self.close_filter(keep=True)
+            if self.asking.is_open:
+                asking.close(self, keep=True)
             self._before_ranks = self.focus_id, self.zoomed
             self.focus_id = self.zoomed = ranks.PANEL.id
             select_row(self.focused_panel.view, ranks.begin_at(self.monitor.panel_scene()))
@@ -299,7 +275,7 @@ class MainScreen(Screen[None]):
         view.sort = (view.sort + 1) % len(sorts)
         view.reverse = False
         self.monitor.say(f"sorted by {sorts[view.sort]}")
-        self._changed()
+        self.changed()
 
     def action_reverse(self) -> None:
         """The other way round."""
@@ -307,7 +283,7 @@ class MainScreen(Screen[None]):
             self.monitor.say("this panel has no order to choose")
             return
         self.focused_panel.view.reverse = not self.focused_panel.view.reverse
-        self._changed()
+        self.changed()
 
     def action_details(self) -> None:
         """The page behind the selected row, or the selected step."""
@@ -366,66 +342,25 @@ class MainScreen(Screen[None]):
         """The lab, as it was left."""
         self.monitor.open_lab()
 
-    # ------------------------------------------------------------------------------------------ the filter
+    # ------------------------------------------------------------------------------------------ what is typed
 
     def action_filter(self) -> None:
         """Open the line that a filter is typed in."""
-        if not self.focused_panel.panel.filterable:
-            self.monitor.say("this panel has no rows to filter")
-            return
-        self._ask(FILTER, self.focused_panel.view.filter)
+        asking.ask_for_filter(self)
 
-    def _ask(self, what: str, value: str) -> None:
-        if self.plan.keys is None:
-            self.monitor.say("there is no room to type in: make the terminal larger")
-            return
-        self._asked = what
-        self._put_filter(self.plan.keys)
-        self.keys_line.display = False
-        self.filter_line.placeholder = ASKS[what]
-        self.filter_line.value = value
-        self.filter_line.focus()
+    def action_accept(self) -> None:
+        """Accept the selected boundary with a note, or take that back."""
+        asking.accept_or_not(self)
 
     @on(Input.Changed, "#filter")
     def narrow_while_typing(self, event: Input.Changed) -> None:
-        """Each letter narrows the rows at once."""
-        if self.filter_line.display and self._asked == FILTER:
-            self.focused_panel.view.filter = event.value
-            self._changed()
+        """A letter was typed."""
+        asking.typed(self, event.value)
 
     @on(Input.Submitted, "#filter")
-    def keep_filter(self) -> None:
-        """Enter keeps the filter, or accepts the boundary with the note."""
-        self.close_filter(keep=True)
-        if self._asked == NOTE and self._noted is not None:
-            self.monitor.accept(self._noted, self.filter_line.value.strip())
-
-    def close_filter(self, keep: bool) -> None:
-        self._put_filter(None)
-        self.set_focus(None)
-        self.keys_line.display = self.plan.keys is not None
-        if not keep and self._asked == FILTER:
-            clear_filter(self.focused_panel.view)
-        self._changed()
-
-    # ------------------------------------------------------------------------------------------ accepted boundaries
-
-    def action_accept(self) -> None:
-        """Ask for a note to accept the selected boundary with; or, where it is accepted, take that back."""
-        widget = self.focused_panel
-        scene = self.monitor.panel_scene()
-        if widget.panel.id != "boundaries":
-            self.monitor.say("boundaries are accepted in their table (2)")
-            return
-        key = select_shown(widget.panel, scene, widget.view)
-        boundary = scene.model.boundaries.get(key) if key is not None else None
-        if key is None or boundary is None:
-            self.monitor.say("there is no boundary here yet")
-        elif boundary.accepted is not None:
-            self.monitor.accept(key, None)
-        else:
-            self._noted = key
-            self._ask(NOTE, "")
+    def keep_what_was_typed(self) -> None:
+        """Enter."""
+        asking.entered(self)
 
     # ------------------------------------------------------------------------------------------ the mouse
 
@@ -443,7 +378,7 @@ class MainScreen(Screen[None]):
                 view.cursor, view.follow = ordered[row], False
         else:
             move_cursor(event.panel.panel, self.monitor.panel_scene(), view, event.step)
-        self._changed()
+        self.changed()
 
     # ------------------------------------------------------------------------------------------ for the whole app
 

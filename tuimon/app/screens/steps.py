@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tuimon.app.details.step import opened
 from tuimon.app.panels import now, timeline
 from tuimon.app.scene import PanelView
+from tuimon.app.screens import asking
 from tuimon.model import Model
 from tuimon.model.step_parts import StepAccount
 
@@ -40,8 +41,8 @@ def select(screen: MainScreen, account: StepAccount | None) -> None:
     """The timeline stands still around this step and has the keys; None: it follows the newest again."""
     timeline.select(screen.panels[PANEL].view, account)
     if account is not None and not screen.plan.tiny:
-        if screen.filter_line.display:
-            screen.close_filter(keep=True)
+        if screen.asking.is_open:
+            asking.close(screen, keep=True)
         screen.focus_id = PANEL
         if screen.zoomed not in (None, PANEL):
             screen.zoomed = PANEL
