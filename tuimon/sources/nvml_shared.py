@@ -35,8 +35,8 @@ class SharedGpus:
     def leave(self, pid: int) -> None:
         """No more for this one; when the last one leaves, the reading ends (in a moment, or when the driver comes back)."""
         with self._lock:
-            self._takers.pop(pid, None)
-            over = self._started and not self._takers
+            known = self._takers.pop(pid, None) is not None  # a session can end and be left at the same time
+            over = known and self._started and not self._takers
         if over:
             self._source.stop(0.0)
 
