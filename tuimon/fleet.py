@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tuimon.attach.connection import GOODBYE_S
 from tuimon.attach.refusal import Refused
 from tuimon.feed import LiveFeed
-from tuimon.model.jobs import Jobs
+from tuimon.model.ranks.jobs import Jobs
 from tuimon.sources.nvml_shared import SharedGpus
 
 DETACH_S = GOODBYE_S + 5.0

@@ -10,7 +10,7 @@ import pytest
 from tests.support.monitor import Driven, settings
 from tests.support.played import Played
 from tuimon.app.app import MonitorApp
-from tuimon.model.folded import MOST_LINES, MOST_STEPS
+from tuimon.model.ranks.folded import MOST_LINES, MOST_STEPS
 
 RANKS, PER_NODE, RATE, LATE = 32, 8, 4.0, 21
 

@@ -30,9 +30,9 @@ from tuimon.app.panels.timeline import (
 from tuimon.app.scene import PanelView, Scene
 from tuimon.draw.glyphs import ASCII, BRAILLE, GLYPH_SETS
 from tuimon.model import Model
-from tuimon.model.naming import sentence
 from tuimon.model.parts import Steps
-from tuimon.model.step_parts import CATEGORIES
+from tuimon.model.slow.naming import sentence
+from tuimon.model.steps.parts import CATEGORIES
 
 NOW = BY_ID["now"]
 WIDE_SCREEN, NARROW = (120, 40), (80, 24)

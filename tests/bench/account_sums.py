@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.watched import Watched, iterations, watch_run
-from tuimon.model.step_parts import CATEGORIES
+from tuimon.model.steps.parts import CATEGORIES
 
 JOB = Path(__file__).with_name("account_job.py")
 KINDS = ("optimizer", "inferred", "marked")

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tuimon.model.digest import Met, SlowNote, StepDigest, Told
-from tuimon.model.lateness import Lateness
-from tuimon.model.step_parts import CATEGORIES
+from tuimon.model.ranks.digest import Met, SlowNote, StepDigest, Told
+from tuimon.model.ranks.lateness import Lateness
+from tuimon.model.steps.parts import CATEGORIES
 
 MS = 1_000_000
 COMPILE, FORWARD, COMMUNICATION, OTHER = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tuimon.model.slow import Judge, Slow
-from tuimon.model.step_parts import CATEGORIES, StepAccount
+from tuimon.model.slow.rule import Judge, Slow
+from tuimon.model.steps.parts import CATEGORIES, StepAccount
 
 MS = 1_000_000
 

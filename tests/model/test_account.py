@@ -7,8 +7,8 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuimon.model.account import COMPILE, DATA, FORWARD, GC, MOST_COVERED, OPAQUE, OTHER, PROFILER, SWALLOWED, Account
-from tuimon.model.step_parts import CATEGORIES
+from tuimon.model.steps.account import COMPILE, DATA, FORWARD, GC, MOST_COVERED, OPAQUE, OTHER, PROFILER, SWALLOWED, Account
+from tuimon.model.steps.parts import CATEGORIES
 
 Row = tuple[int, int, int]
 """(begin, end, category)."""

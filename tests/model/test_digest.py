@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.model.script import added
 from tests.model.slow_jobs import COMMUNICATION, FORWARD, MS, OPTIMIZER, Job
 from tuimon import events as ev
-from tuimon.model.digest import MOST_KEPT, MOST_MET, OPS, Met, SlowNote, StepDigest, pack, unpack
-from tuimon.model.step_parts import CATEGORIES
+from tuimon.model.ranks.digest import MOST_KEPT, MOST_MET, OPS, Met, SlowNote, StepDigest, pack, unpack
+from tuimon.model.steps.parts import CATEGORIES
 
 CALL, WAIT = 31, 32
 

@@ -10,11 +10,11 @@ from tests.model.test_naming import SEEN, causes, explained
 from tuimon import events as ev
 from tuimon.model import Model
 from tuimon.model.findings import findings
-from tuimon.model.idle import serves, where_idle
-from tuimon.model.naming import Told
-from tuimon.model.outside import Outside
-from tuimon.model.slow import Base
-from tuimon.model.step_parts import CATEGORIES, StepEvidence
+from tuimon.model.slow.idle import serves, where_idle
+from tuimon.model.slow.naming import Told
+from tuimon.model.slow.outside import Outside
+from tuimon.model.slow.rule import Base
+from tuimon.model.steps.parts import CATEGORIES, StepEvidence
 
 LIB = "/usr/lib/python3.11"
 SITE = f"{LIB}/site-packages"

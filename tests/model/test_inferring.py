@@ -12,9 +12,9 @@ import pytest
 
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.model.inferring import IN_FORWARD, MOST_WAITING, NO_ORDER, Inference
-from tuimon.model.step_parts import CATEGORIES
-from tuimon.model.turning import Cut, Item, Loops, turn
+from tuimon.model.steps.inferring import IN_FORWARD, MOST_WAITING, NO_ORDER, Inference
+from tuimon.model.steps.parts import CATEGORIES
+from tuimon.model.steps.turning import Cut, Item, Loops, turn
 from tuimon.sources import carried
 
 RECORDED = sorted((Path(__file__).parent / "steps").glob("*.json"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.model.ranks import MS, Job, compared
-from tuimon.model.digest import Met, SlowNote, StepDigest, Told
 from tuimon.model.findings.ranks import find
-from tuimon.model.jobs import Jobs, job_of
-from tuimon.model.lateness import Lateness
-from tuimon.model.rounds import MOST_HELD, Rounds
-from tuimon.model.standing import late_words, waits_words
+from tuimon.model.ranks.digest import Met, SlowNote, StepDigest, Told
+from tuimon.model.ranks.jobs import Jobs, job_of
+from tuimon.model.ranks.lateness import Lateness
+from tuimon.model.ranks.rounds import MOST_HELD, Rounds
+from tuimon.model.ranks.standing import late_words, waits_words
 
 
 def tenth(rank: int, step: int) -> float:

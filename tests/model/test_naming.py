@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from tests.model.steps import MS, account
-from tuimon.model.naming import Known, Told, cause_words, explain, sentence, times
-from tuimon.model.outside import Outside
-from tuimon.model.slow import Base, Slow
-from tuimon.model.step_parts import CATEGORIES, SlowStep
+from tuimon.model.slow.naming import Known, Told, cause_words, explain, sentence, times
+from tuimon.model.slow.outside import Outside
+from tuimon.model.slow.rule import Base, Slow
+from tuimon.model.steps.parts import CATEGORIES, SlowStep
 
 USUAL = {"forward regions": 6.0, "backward regions": 9.0, "optimizer": 2.0, "other python": 3.0}
 

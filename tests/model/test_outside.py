@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tuimon import events as ev
-from tuimon.model.outside import MOST_READINGS, MOST_THREADS, Outside, Outsiders
+from tuimon.model.slow.outside import MOST_READINGS, MOST_THREADS, Outside, Outsiders
 
 MS = 1_000_000
 TID = 5

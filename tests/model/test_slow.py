@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.model.steps import MS, account, judged, slow
-from tuimon.model.slow import LONGEST_WAIT, WINDOW, Judge, rule
+from tuimon.model.slow.rule import LONGEST_WAIT, WINDOW, Judge, rule
 
 RECORDED = json.loads((Path(__file__).parent / "step_times.json").read_text())
 

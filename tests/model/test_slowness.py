@@ -21,7 +21,7 @@ from tests.model.slow_jobs import (
 )
 from tuimon import events as ev
 from tuimon.model.findings import findings
-from tuimon.model.naming import sentence
+from tuimon.model.slow.naming import sentence
 
 SIZE = "tensor 'x' size mismatch at index 0. expected 8, actual 6"
 

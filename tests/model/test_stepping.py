@@ -13,9 +13,9 @@ from tests.model.dump import dump
 from tests.model.script import US, added, broke, compiled, model_of, samples, target
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.model.account import BACKWARD, BOUNDARY, COMPILE, DATA, FORWARD, GC, OPTIMIZER, OTHER, PROFILER
-from tuimon.model.lanes import MOST_OF_A_STEP, MOST_SPANS
-from tuimon.model.step_parts import StepAccount
+from tuimon.model.steps.account import BACKWARD, BOUNDARY, COMPILE, DATA, FORWARD, GC, OPTIMIZER, OTHER, PROFILER
+from tuimon.model.steps.lanes import MOST_OF_A_STEP, MOST_SPANS
+from tuimon.model.steps.parts import StepAccount
 
 ROLES: list[ev.Role] = [
     "forward", "backward", "resume", "optimizer", "eager", "data", "engine", "gc", "profiler", "communication", "loop", "mark",

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.model.steps import MS, account
-from tuimon.model.trends import BLOCK, MOST_BLOCKS, Trends, mann_kendall, modes, period
+from tuimon.model.slow.trends import BLOCK, MOST_BLOCKS, Trends, mann_kendall, modes, period
 
 
 def folded(times: list[float], calls: list[tuple[int, int]] | None = None, grows: str = "other python") -> Trends:

@@ -11,7 +11,7 @@ from tests.report.jobs import model_of, training
 from tuimon import events as ev
 from tuimon.draw.text import cells
 from tuimon.model import Model
-from tuimon.model.lateness import Lateness
+from tuimon.model.ranks.lateness import Lateness
 from tuimon.report import build, render
 from tuimon.report.ranks import Watched
 

@@ -9,7 +9,7 @@ import pytest
 from tests.model.slow_jobs import DATA, GC, Job
 from tests.report.jobs import model_of, training
 from tuimon.model import Model
-from tuimon.model.step_parts import CATEGORIES
+from tuimon.model.steps.parts import CATEGORIES
 from tuimon.report import build, phrases, render
 
 KEYS = {

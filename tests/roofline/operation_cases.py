@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.roofline import by_hand as by
 from tuimon.events.arguments import PLACES
-from tuimon.roofline.operations import Operations, Shape, operations
+from tuimon.roofline.counts.operations import Operations, Shape, operations
 
 SAME = ""
 VECTOR = "torch counts no vector operations"

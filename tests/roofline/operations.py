@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.roofline.operation_cases import Case, is_shape
 from tests.roofline.operation_cases_more import CASES
-from tuimon.roofline.operations import Operations, known_operators
+from tuimon.roofline.counts.operations import Operations, known_operators
 
 CHILD = """
 import json, sys

@@ -11,8 +11,8 @@ from tests.roofline.operation_cases import VECTOR, Case, f
 from tests.roofline.operation_cases_more import CASES
 from tests.roofline.operations import Torchs, torchs
 from tuimon.events.arguments import PLACES
+from tuimon.roofline.counts.operations import Operations, Shape, known_operators, operations, plain_name
 from tuimon.roofline.dtypes import bits, is_complex, is_float, short
-from tuimon.roofline.operations import Operations, Shape, known_operators, operations, plain_name
 
 sizes = st.integers(1, 9)
 some = st.integers(0, 1 << 40)

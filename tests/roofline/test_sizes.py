@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuimon.roofline.sizes import LARGEST, size, sizes, tensor_bytes
+from tuimon.roofline.counts.sizes import LARGEST, size, sizes, tensor_bytes
 
 SYMBOLS = {"s0": 7, "s77": 20}
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuimon.roofline.operations import operations
+from tuimon.roofline.counts.operations import operations
 from tuimon.sources import graph_text, output_code
 
 TEXTS: dict[str, list[list[str]]] = json.loads((Path(__file__).parent / "graph_texts.json").read_text(encoding="utf-8"))

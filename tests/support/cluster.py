@@ -23,7 +23,7 @@ from typing import Any
 
 from tuimon import events as ev
 from tuimon.hook import wire
-from tuimon.model.digest import Met, StepDigest, pack
+from tuimon.model.ranks.digest import Met, StepDigest, pack
 from tuimon.relay.protocol import PASSED_ON
 from tuimon.sources import carried
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.model.jobs import Jobs
+from tuimon.model.ranks.jobs import Jobs
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -24,7 +24,7 @@ from tuimon.attach.launch import launch
 from tuimon.attach.session import attach
 from tuimon.feed import LiveFeed
 from tuimon.model import Model
-from tuimon.model.step_parts import StepAccount
+from tuimon.model.steps.parts import StepAccount
 
 LIMIT_S = 600.0
 

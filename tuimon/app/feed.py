@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from tuimon.events import Event
 from tuimon.model import Model
-from tuimon.model.jobs import Jobs
+from tuimon.model.ranks.jobs import Jobs
 
 LET_GO_S = 12.0
 """A feed bounds its own `detach`, and says what came of it; this only keeps a broken one from holding the way out for ever."""

@@ -14,7 +14,7 @@ from tuimon.model import Model
 
 if TYPE_CHECKING:
     from tuimon.app.feed import Feed
-    from tuimon.model.jobs import Jobs
+    from tuimon.model.ranks.jobs import Jobs
 
 RATES = (10.0, 5.0, 4.0, 2.0, 1.0, 0.5)
 """Times a second that a person can choose from."""

@@ -11,12 +11,12 @@ from tuimon.app.panels.pace import late
 from tuimon.app.scene import Rank, Standing
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.model import Model
-from tuimon.model.lateness import Lateness
-from tuimon.model.standing import late_words, waits_words
-from tuimon.model.verdicts import Verdict
+from tuimon.model.ranks.lateness import Lateness
+from tuimon.model.ranks.standing import late_words, waits_words
+from tuimon.model.ranks.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from tuimon.model.jobs import Jobs
+    from tuimon.model.ranks.jobs import Jobs
 
 SILENT_S = 5.0
 """The hook reports about once a second, but a native call that holds the GIL may keep it for some; later, it is said."""

@@ -11,7 +11,7 @@ from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import Widths
 from tuimon.draw.text import Line
 from tuimon.model import Model
-from tuimon.model.verdicts import Verdict
+from tuimon.model.ranks.verdicts import Verdict
 from tuimon.roofline.ceilings import Ceiling
 
 

@@ -12,8 +12,8 @@ from tuimon import events as ev
 from tuimon.model.identity import entry_number, frame_key
 from tuimon.model.laps import SizedCalls, Track, track
 from tuimon.model.parts import Boundary, Frame, Region, Sizes
-from tuimon.model.stepping import StepFold
-from tuimon.model.timing import Timed
+from tuimon.model.steps.stepping import StepFold
+from tuimon.model.steps.timing import Timed
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model

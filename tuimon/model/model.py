@@ -13,9 +13,6 @@ from typing import Any
 from tuimon import events as ev
 from tuimon.model.calls import CallFold
 from tuimon.model.compiler import CompilerFold
-from tuimon.model.counting import Told
-from tuimon.model.digest import Digester
-from tuimon.model.folded import FoldedSteps
 from tuimon.model.graphs import GraphFold, GraphKey
 from tuimon.model.identity import Generations
 from tuimon.model.parts import (
@@ -32,7 +29,10 @@ from tuimon.model.parts import (
     Surroundings,
     Target,
 )
-from tuimon.model.slowness import Slowness
+from tuimon.model.ranks.digest import Digester
+from tuimon.model.ranks.folded import FoldedSteps
+from tuimon.model.slow.fold import Slowness
+from tuimon.model.steps.counting import Told
 from tuimon.model.warmup import Warmup
 from tuimon.model.windows import MOST_WINDOWS, Window, WindowFold
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tuimon.events import GpuSampled, GraphSeen, HostSampled
 from tuimon.model.statistics import Durations
-from tuimon.model.step_parts import SlowStep, StepAccount, StepEvidence
+from tuimon.model.steps.parts import SlowStep, StepAccount, StepEvidence
 
 FrameKey = str
 """`generation:frame id`, e.g. "0:2": a code object as Dynamo numbers it. Lines and names are no keys."""

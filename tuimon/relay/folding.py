@@ -13,7 +13,7 @@ import time
 from tuimon import events as ev
 from tuimon.hook import wire
 from tuimon.model import Model
-from tuimon.model.digest import pack
+from tuimon.model.ranks.digest import pack
 from tuimon.sources.lines import Lines
 from tuimon.sources.live import LiveDecoder
 

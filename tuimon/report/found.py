@@ -7,7 +7,7 @@ from typing import Any
 
 from tuimon.model import Model
 from tuimon.model.findings import findings as conclude
-from tuimon.model.lateness import Lateness
+from tuimon.model.ranks.lateness import Lateness
 
 
 def findings(model: Model, ranks: Sequence[Lateness] = ()) -> list[dict[str, Any]]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuimon.model import Model
-from tuimon.model.lateness import Lateness
-from tuimon.model.naming import sentence
-from tuimon.model.verdicts import Skew
+from tuimon.model.ranks.lateness import Lateness
+from tuimon.model.ranks.verdicts import Skew
+from tuimon.model.slow.naming import sentence
 from tuimon.report.gaps import Gaps
 
 MOST_SLOW = 50

@@ -7,9 +7,9 @@ from statistics import median
 from typing import Any
 
 from tuimon.model import Model
-from tuimon.model.naming import sentence
-from tuimon.model.step_parts import CATEGORIES, SlowStep, StepAccount
-from tuimon.model.trends import modes
+from tuimon.model.slow.naming import sentence
+from tuimon.model.slow.trends import modes
+from tuimon.model.steps.parts import CATEGORIES, SlowStep, StepAccount
 from tuimon.report.gaps import Gaps
 
 STEADY = 512

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tuimon.events import GpuSampled
-from tuimon.roofline.counted import Class
+from tuimon.roofline.counts.counted import Class
 from tuimon.roofline.machines import Machine, Unit
 from tuimon.roofline.over import Facts, causes
 from tuimon.roofline.points import Point, of_roof

@@ -9,14 +9,14 @@ from typing import Any
 
 from tuimon.events import CountersSeen, KernelRow, KernelsSeen
 from tuimon.model import Model
-from tuimon.roofline.counted import Class, Memo, add_classes, read_arguments
+from tuimon.roofline.counts.counted import Class, Memo, add_classes, read_arguments
+from tuimon.roofline.counts.operations import Operations, Shape, operations
+from tuimon.roofline.counts.sizes import tensor_bytes
 from tuimon.roofline.dtypes import bits
 from tuimon.roofline.machines import dtype_of
 from tuimon.roofline.making import Sums
-from tuimon.roofline.operations import Operations, Shape, operations
 from tuimon.roofline.regions import MOST_TRAIL, of_call, usual_sizes
 from tuimon.roofline.roofs import Roofs
-from tuimon.roofline.sizes import tensor_bytes
 
 OTHERS = "(others)"
 LONGEST_NAME = 60

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from tuimon.model import Model
 from tuimon.model.parts import Region
 from tuimon.roofline.ceilings import Ceiling, now
-from tuimon.roofline.counted import Class, Memo
+from tuimon.roofline.counts.counted import Class, Memo
 from tuimon.roofline.device import WHOLE, device_point
 from tuimon.roofline.inforce import Known, thread_note
 from tuimon.roofline.kernels import KernelSums, counter_sums, kernel_sums

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from tuimon.roofline.counted import Class
+from tuimon.roofline.counts.counted import Class
 from tuimon.roofline.over import Facts, causes
 from tuimon.roofline.points import BytesHow, Kind, OperationsHow, Point, Provenance, of_roof_at
 from tuimon.roofline.roofs import Roofs, primary

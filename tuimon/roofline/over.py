@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuimon.roofline.ceilings import Ceiling
-from tuimon.roofline.counted import Class
+from tuimon.roofline.counts.counted import Class
 from tuimon.roofline.machines import Peak
 from tuimon.roofline.roofs import Roofs
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tuimon.model import Model
 from tuimon.model.laps import UNKNOWN_SIZES
 from tuimon.model.parts import Lap, Region, Sizes
-from tuimon.roofline.counted import NO_SIZES, Class, Counted, Memo, together
+from tuimon.roofline.counts.counted import NO_SIZES, Class, Counted, Memo, together
 from tuimon.roofline.making import Sums
 from tuimon.roofline.roofs import Roofs
 

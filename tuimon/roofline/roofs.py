@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tuimon.events import GpuSampled
 from tuimon.model import Model
 from tuimon.roofline.ceilings import Ceiling, ceilings_of
-from tuimon.roofline.counted import Class
+from tuimon.roofline.counts.counted import Class
 from tuimon.roofline.inforce import Known
 from tuimon.roofline.machines import Machine, Peak
 from tuimon.roofline.points import Bound, BytesHow

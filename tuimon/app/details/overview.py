@@ -12,8 +12,8 @@ from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name
 from tuimon.draw.text import Line
 from tuimon.events import GpuSampled
-from tuimon.model.naming import sentence
 from tuimon.model.parts import LogLine
+from tuimon.model.slow.naming import sentence
 
 SHOWN_COMPILATIONS = 40
 SHOWN_STEPS = 12

@@ -10,7 +10,7 @@ from tuimon.draw.roofline_table import intensity_text, of_roof_text, traffic
 from tuimon.draw.roofline_words import legend, point_glyph
 from tuimon.draw.text import Line, clean, pad
 from tuimon.roofline.ceilings import Ceiling
-from tuimon.roofline.operations import known_operators, plain_name
+from tuimon.roofline.counts.operations import known_operators, plain_name
 from tuimon.roofline.points import RULE, Point
 
 GONE = "it is not among the points of the last seconds"

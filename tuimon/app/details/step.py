@@ -12,11 +12,12 @@ from tuimon.app.panels.timeline import beside, key_of, known_step, marks_row, se
 from tuimon.app.scene import PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.text import Line, cells, clean, cut, pad
-from tuimon.model import Model, naming
-from tuimon.model.naming import sentence
-from tuimon.model.slow import LEAST, WINDOW
-from tuimon.model.spots import Spots
-from tuimon.model.step_parts import CATEGORIES, LongRow, SlowStep, StepAccount, StepEvidence
+from tuimon.model import Model
+from tuimon.model.slow import naming
+from tuimon.model.slow.naming import sentence
+from tuimon.model.slow.rule import LEAST, WINDOW
+from tuimon.model.slow.spots import Spots
+from tuimon.model.steps.parts import CATEGORIES, LongRow, SlowStep, StepAccount, StepEvidence
 
 MOST_ROWS = 8
 MOST_PLACES = 3

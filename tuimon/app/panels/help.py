@@ -9,7 +9,7 @@ from tuimon.app.panels import PANELS
 from tuimon.app.panels.timeline import CAUSES
 from tuimon.app.scene import Panel
 from tuimon.draw.text import Line, pad
-from tuimon.model.slow import rule
+from tuimon.model.slow.rule import rule
 from tuimon.model.statistics import RULE
 
 INFERRED = (

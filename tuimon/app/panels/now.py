@@ -28,9 +28,9 @@ from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.spark import chart, nice_top, per_column
 from tuimon.draw.text import Line, clean, cut, cut_line, fill, line_cells, wrap
-from tuimon.model import naming
+from tuimon.model.slow import naming
 from tuimon.model.statistics import WINDOW, quantile
-from tuimon.model.step_parts import SlowStep
+from tuimon.model.steps.parts import SlowStep
 
 AXIS = 9
 """Cells for the scale at the left of the chart."""

@@ -13,9 +13,10 @@ from tuimon.app.scene import PanelView, Scene
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import window
 from tuimon.draw.text import Line
-from tuimon.model import Model, naming
+from tuimon.model import Model
 from tuimon.model.parts import Steps
-from tuimon.model.step_parts import SlowStep, StepAccount
+from tuimon.model.slow import naming
+from tuimon.model.steps.parts import SlowStep, StepAccount
 
 CAUSES: dict[str, tuple[str, str]] = {
     "compile": ("C", "compile"),

@@ -24,7 +24,7 @@ from tuimon.app.screens import asking, points, steps
 from tuimon.app.screens.asking import AskLine, put
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.app.widgets.panel_widget import PanelWidget
-from tuimon.model.step_parts import StepAccount
+from tuimon.model.steps.parts import StepAccount
 
 if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp

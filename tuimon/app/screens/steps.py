@@ -9,7 +9,7 @@ from tuimon.app.panels import now, timeline
 from tuimon.app.scene import PanelView
 from tuimon.app.screens import asking
 from tuimon.model import Model
-from tuimon.model.step_parts import StepAccount
+from tuimon.model.steps.parts import StepAccount
 
 if TYPE_CHECKING:
     from tuimon.app.screens.main import MainScreen

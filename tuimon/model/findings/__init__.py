@@ -16,8 +16,8 @@ from tuimon.model.findings.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tuimon.model.lateness import Lateness
     from tuimon.model.model import Model
+    from tuimon.model.ranks.lateness import Lateness
 
 __all__ = ["BOUNDARY_SHARE", "Finding", "findings", "per_step", "share_of_step"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tuimon.model.findings.finding import Finding
 
 if TYPE_CHECKING:
-    from tuimon.model.lateness import Lateness
+    from tuimon.model.ranks.lateness import Lateness
 
 LOST_S = 0.1
 """So long somebody has waited, all together."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuimon.model import naming
 from tuimon.model.findings.finding import Finding, many, place, seconds
+from tuimon.model.slow import naming
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
-    from tuimon.model.slowness import Tally
-    from tuimon.model.trends import Drift, MoreEager
+    from tuimon.model.slow.fold import Tally
+    from tuimon.model.slow.trends import Drift, MoreEager
 
 LOST_S, ONCE_S = 0.1, 1.0
 """So much lost time makes a finding where it happened more than once; and so much where it happened once."""

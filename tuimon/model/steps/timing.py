@@ -1,0 +1,91 @@
+"""What steps need to know of instruments: what a call's time counts as, and what it tells of the order of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuimon import events as ev
+from tuimon.model.parts import Compilation
+from tuimon.model.steps import account as of
+from tuimon.model.steps.parts import LongRow
+
+_CATEGORY: dict[str, int | None] = {
+    "forward": of.FORWARD, "backward": of.BACKWARD, "optimizer": of.OPTIMIZER, "data": of.DATA, "engine": of.OTHER,
+    "gc": of.GC, "profiler": of.PROFILER, "communication": of.COMMUNICATION,
+}  # fmt: skip
+_KIND = {
+    "forward": "call", "eager": "call", "engine": "engine", "resume": "former", "communication": "former",
+    "profiler": "former", "data": "next", "gc": "gc", "loop": "loop",
+}  # fmt: skip
+_NO_BEGIN = ("gc", "optimizer", "mark", "cpu")
+"""Roles of what says nothing of where the job's first step begins."""
+_APART = ("optimizer", "mark", "cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What steps need to know of an instrument."""
+
+    role: str
+    category: int | None
+    kind: str | None
+    entry: str
+    frame: str
+    event: ev.InstrumentAdded
+    counts_as: int | None
+    """What its time counts as in an account; None for what takes none."""
+    tells_begin: bool
+    """Whether the job's first step may begin with it."""
+    is_apart: bool
+    """It ends or marks steps, or reads a clock: it is none of the calls in whose order steps are looked for."""
+
+    @classmethod
+    def of(cls, event: ev.InstrumentAdded, entry: str, frame: str, *, is_optimizer: bool) -> Timed:
+        """Of an instrument that times calls of `entry`, of a `frame`; a region can be a compiled optimizer's step."""
+        kind = _KIND.get(event.role)
+        category = _CATEGORY.get(event.role)
+        if is_optimizer:
+            kind, category = "former", of.OPTIMIZER
+        elif event.role == "optimizer":
+            is_optimizer = True
+        role = "optimizer" if is_optimizer else event.role
+        counts_as = of.OTHER if role == "eager" else category
+        return cls(role, category, kind, entry, frame, event, counts_as, role not in _NO_BEGIN, role in _APART)
+
+
+def long_row(timed: Timed, thread: int, flags: int, begin_ns: int, end_ns: int) -> LongRow:
+    """A call that took long."""
+    event = timed.event
+    return LongRow(
+        timed.role,
+        of.OTHER if timed.category is None else timed.category,
+        event.instrument,
+        event.name,
+        event.function,
+        event.file,
+        event.line,
+        begin_ns,
+        end_ns,
+        thread,
+        generation=flags >> 8 & 0xFF if timed.role == "gc" else None,
+        sequence=flags >> 8 & 0xFFFFFF if timed.role == "communication" else 0,
+        compile_id=event.compile_id,
+        raised=bool(flags & 1),
+    )
+
+
+def compile_row(compilation: Compilation) -> LongRow:
+    """A compilation; its thread is filled in where its number is known."""
+    return LongRow(
+        "compile",
+        of.COMPILE,
+        0,
+        compilation.direction,
+        compilation.function,
+        compilation.file,
+        compilation.line,
+        compilation.began_ns,
+        compilation.ended_ns,
+        0,
+        compile_id=compilation.compile_id,
+    )
