@@ -18,6 +18,7 @@ from tuimon.attach.inject.injector import Outcome
 from tuimon.attach.refusal import Refused
 
 HERE = Path(__file__).resolve().parent
+PLAIN = "target_program.py"
 CYCLES = int(os.environ.get("TUIMON_CYCLES", "20"))
 """How often each target is attached to; raise it to look for what happens seldom."""
 
@@ -139,7 +140,7 @@ class Program:
         python: str,
         options: Sequence[str],
         environment: dict[str, str],
-        program: str = "target_program.py",
+        program: str = PLAIN,
         arguments: Sequence[str] = (),
     ) -> None:
         file = directory / f"{mode}-{time.monotonic_ns()}"
@@ -154,7 +155,8 @@ class Program:
         with open(file, "r+b") as handle:
             self.counters = memoryview(mmap.mmap(handle.fileno(), 4096)).cast("Q")
         until(lambda: self.counters[0] > 0 or self.process.poll() is not None)
-        if mode in ("sleeping", "lock"):  # a call queued on its way there would stay queued for as long as it sleeps
+        if program == PLAIN and mode in ("sleeping", "lock"):
+            # a call that is queued on its way there stays queued for as long as it sleeps
             until(lambda: threads.asleep_with_main(self.pid) or self.process.poll() is not None)
         assert self.process.poll() is None, self.errors()
 
@@ -206,7 +208,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         python: str = sys.executable,
         options: Sequence[str] = (),
         environment: dict[str, str] | None = None,
-        program: str = "target_program.py",
+        program: str = PLAIN,
         arguments: Sequence[str] = (),
     ) -> Program:
         begun = Program(tmp_path, mode, python, options, environment or {}, program, arguments)
