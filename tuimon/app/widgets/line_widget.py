@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.segment import Segment
@@ -14,6 +15,9 @@ from tuimon.draw.text import Line, harmless_line, line_cells
 
 if TYPE_CHECKING:
     from tuimon.app.themed import ThemedApp
+
+_ALONE = re.compile("[ -~\u00b7\u2500-\u259f\u2800-\u28ff]")
+"""What lines are made of, but for names of the job's: ASCII, box drawing, blocks, braille."""
 
 
 class LineWidget(Widget):
@@ -85,14 +89,21 @@ class LineWidget(Widget):
 
 def _changed_until(before: Line, after: Line, width: int) -> int:
     """The cell behind the last difference of two lines: what stands after it need not be sent again."""
-    same = 0
-    for old, new in zip(reversed(before), reversed(after), strict=False):
-        if old != new:
-            break
-        same += line_cells([new])
     if line_cells(before) != line_cells(after):
         return width
+    same = 0
+    for (old, old_role), (new, role) in zip(reversed(before), reversed(after), strict=False):
+        if (old, old_role) != (new, role):
+            same += _same_at_end(old, new) if old_role == role else 0
+            break
+        same += line_cells([(new, role)])
     return max(1, width - same)
+
+
+def _same_at_end(old: str, new: str) -> int:
+    """How many cells two texts have in common at their end, of the characters that stand alone: each takes one cell."""
+    pairs = enumerate(zip(reversed(old), reversed(new), strict=False))
+    return next((at for at, (one, other) in pairs if one != other or not _ALONE.match(one)), min(len(old), len(new)))
 
 
 def _blank_looks_alike(one: Style, other: Style) -> bool:
