@@ -19,6 +19,7 @@ from tuimon.attach.launch import how_it_ended
 from tuimon.attach.refusal import Refused
 from tuimon.hook.wire import WireError
 from tuimon.model import Model
+from tuimon.sources import gpu_use
 from tuimon.sources.host import HostSource
 from tuimon.sources.inbox import Inbox
 from tuimon.sources.lines import Lines
@@ -26,6 +27,7 @@ from tuimon.sources.live import LiveDecoder
 from tuimon.sources.nvml import NvmlSource
 from tuimon.sources.nvml_shared import SharedGpus
 from tuimon.sources.threads import ThreadSource
+from tuimon.sources.tree import TreeSource
 from tuimon.tail import Tail
 from tuimon.ways import Contact, Session, Way
 
@@ -95,6 +97,7 @@ class LiveFeed:
         self._nvml: NvmlSource | None = None
         self._host: HostSource | None = None
         self._threads: ThreadSource | None = None
+        self._tree: TreeSource | None = None
         self._lines: Lines | None = None
         self._tail = None if output is None else Tail(output, self._inbox.put)
 
@@ -244,6 +247,8 @@ class LiveFeed:
             self._host.stop()
         if self._threads is not None:
             self._threads.stop()
+        if self._tree is not None:
+            self._tree.stop()
         if self._tail is not None:
             self._tail.stop()
 
@@ -328,12 +333,15 @@ class LiveFeed:
         if session.brings_sources:
             self._shared = None
             return
+        family, opened = gpu_use.family(session.pid), gpu_use.opened(session.pid)
         if self._shared is not None:
-            self._shared.join(session.pid, self._inbox.put)
+            self._shared.join(session.pid, self._inbox.put, family, opened)
         else:
-            self._nvml = NvmlSource(self._inbox.put, session.pid)
+            self._nvml = NvmlSource(self._inbox.put, session.pid, family=family, opened=opened)
             self._nvml.start()
-        self._host = HostSource(self._inbox.put, session.pid)
+        self._tree = TreeSource(self._inbox.put, session.pid)
+        self._tree.start()
+        self._host = HostSource(self._inbox.put, session.pid, totals=self._tree.totals)
         self._host.start()
         self._threads = ThreadSource(self._inbox.put, session.pid)
         self._threads.start()

@@ -314,8 +314,9 @@ def test_gpus_are_read_once_for_all(opened, monkeypatch: pytest.MonkeyPatch) -> 
         (source,) = made
         assert source.everybody and source.started == 1 and fleet.members[1].nvml_waiting() == 2.5
         held = ((gates[0].pid, 5 << 30), (1, 1 << 30))
+        listed = (ev.GpuProcess(gates[0].pid, 5 << 30, 40.0), ev.GpuProcess(1, 1 << 30))
         until(lambda: len(fleet.members[1]._shared._takers) == 2, "both to have joined")
-        source.put(ev.GpuSampled(1, 0, "GPU", 50.0, 6 << 30, 80 << 30, held=held))
+        source.put(ev.GpuSampled(1, 0, "GPU", 50.0, 6 << 30, 80 << 30, held=held, processes=listed))
         fleet.pump()
         first, second = (feed.model.surroundings.gpus[0] for feed in fleet.members)
         assert first.process_memory_bytes == 5 << 30 and first.held == () and first.missing == ()

@@ -34,6 +34,8 @@ def play(fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Puts a script under the real binding, in this process: `play(text)`."""
     import pynvml
 
+    # so that several readings take no seconds; the floor has a test of its own
+    monkeypatch.setattr("tuimon.sources.nvml.LEAST_PERIOD_S", 0.001)
     monkeypatch.setattr(pynvml, "nvmlLib", ctypes.CDLL(str(fake_library)))
     # the binding keeps the addresses of functions; those of another library must go, before and after
     pynvml._nvmlGetFunctionPointer_cache.clear()

@@ -27,6 +27,7 @@ from .loops import Loops
 from .marks import Marks
 from .now import Now
 from .outbox import Outbox
+from .pool import Pool
 from .regions import Regions
 from .remains import Mortal
 from .settings import Settings
@@ -77,6 +78,7 @@ class Session(metaclass=Mortal):
         self._looking = Looking(self, self.loops, self._options.get("stacks") is not False)
         self._marks = Marks(self, self._options.get("step"))
         self.clock = DeviceClock(self)
+        self._pool = Pool(self)
         self._regions = Regions(self)
         self.sites = Sites(self)
         self.thread_clock = ThreadClock(self)
@@ -320,6 +322,7 @@ class Session(metaclass=Mortal):
                 self.guarded("eager calls", self.eager.look, None)
                 self.guarded("loops", self.loops.second, None)
                 self.clock.poll()
+                self.guarded("memory pool", self._pool.second, None)
                 self._names.look()
                 self._tell_status()
             self.outbox.flush()

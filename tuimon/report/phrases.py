@@ -322,6 +322,11 @@ def gpu_line(gpu: Facts) -> str:
     use, memory, power = gpu["utilization"], gpu["memory"], gpu["power"]
     facts = [f"GPU {gpu['index']} {clean(gpu['name'])}"]
     facts.append(f"utilization {three(use['median'])}% (median)" if use else "utilization not readable")
+    if gpu["lost"] is not None:
+        facts.append(f"lost: {clean(gpu['lost'])}")
+    for name, words in (("sm_activity", "SM"), ("tensor_activity", "tensor")):
+        if gpu[name]:
+            facts.append(f"{words} activity {three(gpu[name]['median'])}% (median)")
     if memory:
         facts.append(f"memory {size(memory['last'])} of {size(gpu['memory_total'])}")
     if power:

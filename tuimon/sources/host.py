@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TypeVar
 import psutil
 
 from tuimon.events import HostSampled, NotAvailable
-from tuimon.sources import kernel
+from tuimon.sources import groups, kernel, tree
 from tuimon.sources.ticker import Put, Ticked, Ticker
 
 T = TypeVar("T")
@@ -20,53 +21,6 @@ class Gone(Exception):
     """The process is not there any more."""
 
 
-class RunQueue:
-    """How long the threads of a process were runnable but had no CPU, in seconds since they started.
-
-    The kernel keeps it for each thread in /proc/PID/task/TID/schedstat (run time ns, wait time ns, time slices) and drops
-    it with the thread. Adding up the living threads alone would run backwards whenever one ends, so what an ended one had
-    last is kept.
-    """
-
-    def __init__(self, tasks: Path) -> None:
-        self._tasks = tasks
-        self._last: dict[str, int] = {}
-        self._ended = 0
-
-    def seconds(self) -> float | None:
-        """The total so far. None where the kernel does not keep it or does not let us read it."""
-        now: dict[str, int] = {}
-        counted = False
-        try:
-            tids = [entry.name for entry in self._tasks.iterdir()]
-        except OSError:
-            return None
-        for tid in tids:
-            try:
-                _, waited, slices = map(int, (self._tasks / tid / "schedstat").read_text().split())
-            except (OSError, ValueError):
-                continue  # this thread has just ended, or the file is not of this form
-            now[tid] = waited
-            # a kernel that does not account writes "0 0 0"; a thread that ever ran has had a time slice
-            counted = counted or slices > 0
-        for tid, waited in self._last.items():
-            # a smaller figure under the same id is another thread
-            if now.get(tid, -1) < waited:
-                self._ended += waited
-        self._last = now
-        return (sum(now.values()) + self._ended) / 1e9 if counted else None
-
-
-def major_faults(stat: str) -> int | None:
-    """Page faults that had to read from a device, from the text of /proc/PID/stat (field 12, proc(5)); None if malformed."""
-    # the command stands in parentheses and may itself hold spaces and parentheses
-    fields = stat.rpartition(")")[2].split()
-    try:
-        return int(fields[9])
-    except (IndexError, ValueError):
-        return None
-
-
 class HostSource(Ticked):
     """Puts a `HostSampled` every `period` seconds until the process `pid` is gone; then it ends without a word.
 
@@ -74,12 +28,14 @@ class HostSource(Ticked):
     the meantime counts as gone.
     """
 
-    def __init__(self, put: Put, pid: int, period: float = 1.0) -> None:
+    def __init__(self, put: Put, pid: int, period: float = 1.0, totals: Callable[[], tree.Totals | None] | None = None) -> None:
+        """`totals`: those of the job's processes, for where a `TreeSource` reads them."""
         self._put = put
         self._pid = pid
         self._process: psutil.Process | None = None
-        self._run_queue = RunQueue(Path(f"/proc/{pid}/task"))
-        self._quotas: list[Path] | None = None
+        self._run_queue = kernel.RunQueue(Path(f"/proc/{pid}/task"))
+        self._groups = groups.Groups(pid)
+        self._totals = totals
         self._ticker = Ticker("tuimon-host", period, self._round, self._failed)
 
     def _round(self) -> bool:
@@ -107,7 +63,11 @@ class HostSource(Ticked):
         rss = _may_be_denied(lambda: int(process.memory_info().rss)) or None
         threads = _may_be_denied(lambda: int(process.num_threads()))
         waited = self._run_queue.seconds()
-        faults = self._major_faults()
+        stat = kernel.usage(kernel.read(Path(f"/proc/{self._pid}/stat")) or "")
+        version, cpu_group, memory_group = self._groups.now()
+        allowed, quota = _affinity(self._pid), cpu_group.quota_cores
+        below = None if self._totals is None else self._totals()
+        missing = () if self._groups.why is None else (("cgroup", self._groups.why),)
         # asked last: the values of a process that became a zombie during the reading are zeros, not facts
         if not process.is_running() or process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             raise Gone
@@ -120,24 +80,28 @@ class HostSource(Ticked):
             host_memory_used_bytes=int(memory.total - memory.available),
             host_memory_total_bytes=int(memory.total),
             run_queue_wait_s=waited,
-            major_faults=faults,
+            major_faults=None if stat is None else stat.major_faults,
             read_bytes=None if io is None else int(io.read_bytes),
             written_bytes=None if io is None else int(io.write_bytes),
             swap_bytes=kernel.swapped_bytes(kernel.read(Path(f"/proc/{self._pid}/status")) or ""),
-            throttled_s=self._throttled(),
+            throttled_s=cpu_group.throttled_s,
             pressure=kernel.pressure(),
+            minor_faults=None if stat is None else stat.minor_faults,
+            user_s=None if stat is None else stat.user_s,
+            system_s=None if stat is None else stat.system_s,
+            cores=os.cpu_count(),
+            cores_allowed=min((most for most in (allowed, quota) if most is not None), default=None),
+            quota_cores=quota,
+            periods=cpu_group.periods,
+            throttled_periods=cpu_group.throttled_periods,
+            memory_limit_bytes=memory_group.limit_bytes,
+            memory_group_bytes=memory_group.used_bytes,
+            oom_kills=memory_group.oom_kills,
+            cgroup=version,
+            tree_cpu_percent=None if below is None else below.cpu_percent,
+            tree_rss_bytes=None if below is None else below.rss_bytes,
+            missing=missing,
         )
-
-    def _throttled(self) -> float | None:
-        if self._quotas is None:  # a process seldom moves to another group
-            self._quotas = kernel.control_groups(kernel.read(Path(f"/proc/{self._pid}/cgroup")) or "")
-        return kernel.throttled_s(self._quotas)
-
-    def _major_faults(self) -> int | None:
-        try:
-            return major_faults(Path(f"/proc/{self._pid}/stat").read_text(errors="replace"))
-        except OSError:
-            return None
 
     def _failed(self, error: BaseException) -> None:
         self._put(NotAvailable(time.monotonic_ns(), "host", f"reading the host failed: {type(error).__name__}: {error}"))
@@ -148,4 +112,12 @@ def _may_be_denied(read: Callable[[], T]) -> T | None:
     try:
         return read()
     except (psutil.AccessDenied, PermissionError, NotImplementedError):
+        return None
+
+
+def _affinity(pid: int) -> float | None:
+    """The cores on which a process may run."""
+    try:
+        return float(len(os.sched_getaffinity(pid)))
+    except OSError:
         return None

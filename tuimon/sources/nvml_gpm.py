@@ -20,6 +20,7 @@ REST_S = 30.0
 
 METRICS = {
     2: "sm_activity",
+    3: "sm_occupancy",
     5: "tensor_activity",
     10: "dram_activity",
     11: "fp64_activity",

@@ -9,7 +9,7 @@
  * space), "!15" for the return code 15, or "~2000,..." to sleep 2000 ms before the rest. The n-th question gets the n-th
  * answer; the last one stays. A key that is not there means "not supported" (3), unless a default is given below.
  *
- * A handle that was used after it had answered with 15 aborts the process: that is what the real library may do.
+ * A handle that was used after it had answered with 15, 16 or 28 aborts the process: that is what the real library may do.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -95,6 +95,19 @@ static int ask(int index, const char *key, char *out)
     return code;
 }
 
+/* A text about a GPU, as it stands in the script. */
+static int words(struct gpu *gpu, const char *key, char *out)
+{
+    if (gpu->lost) {
+        fprintf(stderr, "fake NVML: GPU %d was used after it was lost\n", gpu->index);
+        abort();
+    }
+    int code = ask(gpu->index, key, out);
+    if (code == LOST || code == 16 || code == 28)
+        gpu->lost = 1;
+    return code < 0 ? NOT_SUPPORTED : code;
+}
+
 /* A number about a GPU; `gpu` may be NULL for what belongs to none. */
 static int number(struct gpu *gpu, const char *key, unsigned long long *out)
 {
@@ -104,7 +117,7 @@ static int number(struct gpu *gpu, const char *key, unsigned long long *out)
         abort();
     }
     int code = ask(gpu ? gpu->index : -1, key, text);
-    if (gpu && code == LOST)
+    if (gpu && (code == LOST || code == 16 || code == 28))
         gpu->lost = 1;
     if (code == OK)
         *out = strtoull(text, NULL, 0);
@@ -162,8 +175,8 @@ API int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct gpu **out)
 API int nvmlDeviceGetName(struct gpu *gpu, char *out, unsigned size)
 {
     char text[WIDTH] = "NVIDIA_Fake";
-    int code = ask(gpu->index, "name", text);
-    if (code > 0)
+    int code = words(gpu, "name", text);
+    if (code != OK && code != NOT_SUPPORTED)
         return code;
     for (char *c = text; *c; c++)
         if (*c == '_')
@@ -193,7 +206,7 @@ API int nvmlDeviceGetMemoryInfo_v2(struct gpu *gpu, struct memory *out)
     int code = number(gpu, "memory.total", &out->total);
     if (code == OK)
         code = number(gpu, "memory.used", &out->used);
-    out->reserved = 629145600;
+    out->reserved = out->total < 629145600 ? 0 : 629145600;
     return code;
 }
 
@@ -274,6 +287,55 @@ API int nvmlDeviceGetCurrentClocksThrottleReasons(struct gpu *gpu, unsigned long
     return number(gpu, "reasons.old", out);
 }
 
+API int nvmlDeviceGetTotalEnergyConsumption(struct gpu *gpu, unsigned long long *out) { return number(gpu, "energy.mj", out); }
+API int nvmlDeviceGetFanSpeed(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "fan", out); }
+API int nvmlDeviceGetMinorNumber(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "minor", out); }
+API int nvmlDeviceGetVirtualizationMode(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "virtual", out); }
+
+API int nvmlDeviceGetTotalEccErrors(struct gpu *gpu, unsigned type, unsigned counter, unsigned long long *out)
+{
+    if (counter != 0)
+        return INVALID;
+    return number(gpu, type ? "ecc.uncorrected" : "ecc.corrected", out);
+}
+
+API int nvmlDeviceGetPcieThroughput(struct gpu *gpu, unsigned counter, unsigned *out)
+{
+    return unsigned32(gpu, counter ? "pcie.rx" : "pcie.tx", out);
+}
+
+API int nvmlDeviceGetUUID(struct gpu *gpu, char *out, unsigned size)
+{
+    char text[WIDTH];
+    int code = words(gpu, "uuid", text);
+    if (code == OK)
+        snprintf(out, size, "%s", text);
+    return code;
+}
+
+struct pci {
+    char short_id[16];
+    unsigned domain, bus, device, device_id, subsystem;
+    char id[32];
+};
+_Static_assert(sizeof(struct pci) == 68, "nvmlPciInfo_t");
+
+API int nvmlDeviceGetPciInfo_v3(struct gpu *gpu, struct pci *out)
+{
+    char text[WIDTH];
+    int code = words(gpu, "pci", text);
+    if (code == OK)
+        snprintf(out->id, sizeof out->id, "%.31s", text);
+    return code;
+}
+
+API int nvmlDeviceGetMigMode(struct gpu *gpu, unsigned *now, unsigned *pending)
+{
+    int code = unsigned32(gpu, "mig.mode", now);
+    *pending = *now;
+    return code;
+}
+
 /* ---- processes: "processes 2", "process.0.pid 4242", "process.0.memory 123" */
 
 struct process {
@@ -313,6 +375,39 @@ API int nvmlDeviceGetComputeRunningProcesses_v3(struct gpu *gpu, unsigned *count
 API int nvmlDeviceGetComputeRunningProcesses_v2(struct gpu *gpu, unsigned *count, struct process *out)
 {
     return processes(gpu, "processes.old", count, out);
+}
+
+/* "use 1", "use.0.pid 4242", "use.0.stamp 1000", "use.0.sm 40" */
+
+struct use {
+    unsigned pid;
+    unsigned long long stamp;
+    unsigned sm, memory, encoder, decoder;
+};
+_Static_assert(sizeof(struct use) == 32, "nvmlProcessUtilizationSample_t");
+
+API int nvmlDeviceGetProcessUtilization(struct gpu *gpu, struct use *out, unsigned *count, unsigned long long since)
+{
+    unsigned there;
+    (void)since;
+    if (!out) {
+        int code = unsigned32(gpu, "use", &there);
+        if (code != OK)
+            return code;
+        *count = there;
+        return there ? INSUFFICIENT_SIZE : OK;
+    }
+    for (unsigned i = 0; i < *count; i++) {
+        char key[32];
+        out[i] = (struct use){0};
+        snprintf(key, sizeof key, "use.%u.pid", i);
+        unsigned32(gpu, key, &out[i].pid);
+        snprintf(key, sizeof key, "use.%u.stamp", i);
+        number(gpu, key, &out[i].stamp);
+        snprintf(key, sizeof key, "use.%u.sm", i);
+        unsigned32(gpu, key, &out[i].sm);
+    }
+    return OK;
 }
 
 /* ---- GPM: "gpm.support 1", "gpm.get 0" for each sample, "gpm.10 38.5" for the value of metric 10 between the last two */
