@@ -51,6 +51,19 @@ def test_parts_go_with_the_mode() -> None:
     assert not model.surroundings.mig
 
 
+def test_a_part_that_was_removed_goes() -> None:
+    def part(t_s: int, number: int) -> ev.MigSampled:
+        return ev.MigSampled(t_s * S, 0, number, "MIG 1g.18gb", "1g.18gb", None, 3, 0, 5, 6)
+
+    model = model_of(gpu(1, mig_mode=True), part(1, 0), part(1, 1), gpu(2, mig_mode=True), part(2, 0))
+    model.apply([gpu(3, mig_mode=True), part(3, 0)])  # once it may have been slow
+    assert list(model.surroundings.mig) == [(0, 0), (0, 1)]
+    model.apply([gpu(4, mig_mode=True), part(4, 0)])
+    assert list(model.surroundings.mig) == [(0, 0)]
+    model.apply([ev.MigSampled(5 * S, 0, 0, "", "", None, None, None, None, None, missing=(("part", "it is gone"),))])
+    assert not model.surroundings.mig
+
+
 def test_a_still_stands() -> None:
     threads = [ev.ThreadSampled(at * S, 7, None, float(at)) for at in (1, 3)]
     model = model_of(gpu(1), ev.XidSeen(S, 0, 79), pool(), *threads)

@@ -7,7 +7,9 @@ from typing import Any
 from tuimon import events as ev
 from tuimon.model import Model
 from tuimon.model.account import COMMUNICATION
+from tuimon.model.digest import StepDigest
 from tuimon.model.findings import Finding, findings
+from tuimon.model.lateness import Lateness
 from tuimon.model.step_parts import CATEGORIES, StepAccount
 
 S = 1_000_000_000
@@ -61,6 +63,46 @@ def test_a_gpu_that_reads_as_busy_while_the_job_waits_in_collectives() -> None:
     found = only(job(*[gpu(at, sm_activity=12.0, tensor_activity=0.0) for at in range(40)], communication=0.8))
     assert found.kind == "gpu_waiting" and "reads 100% while the job waits" in found.title
     assert any("80% of the time" in one for one in found.evidence) and any("SM activity 12%" in one for one in found.evidence)
+
+
+def ranks(*shares: float | None, first_s: int = 0) -> Lateness:
+    """Ranks with a step a second, of which each spends such a part in collectives; None: one that told no step."""
+    lateness = Lateness()
+    for key, share in enumerate(shares):
+        lateness.join(key, f"rank {key}", rank=key)
+        parts = [0] * len(CATEGORIES)
+        parts[COMMUNICATION], parts[-1] = int((share or 0.0) * S), int((1 - (share or 0.0)) * S)
+        steps = range(first_s, first_s + 40) if share is not None else ()
+        lateness.take(key, [StepDigest(0, at, at * S, (at + 1) * S, tuple(parts)) for at in steps])
+    return lateness
+
+
+def waits(*compared: Lateness, world: int = 3) -> Finding:
+    """What is said of rank 0, which waits."""
+    model = job(*[gpu(at) for at in range(40)], communication=0.8)
+    model.target.rank, model.target.world_size = 0, world
+    return next(one for one in findings(model, compared) if one.kind == "gpu_waiting")
+
+
+def test_all_ranks_wait_in_collectives() -> None:
+    found = waits(ranks(0.8, 0.75, 0.9))
+    assert found.title == "GPU 0 reads 100% while all 3 ranks wait in collectives"
+    assert "each rank spends 75% to 90% of its steps there" in found.evidence and "every rank waits" in found.next_step
+    assert "all 3 ranks that are compared wait" in waits(ranks(0.8, 0.75, 0.9), world=8).title
+
+
+def test_a_rank_that_does_not_wait_is_named() -> None:
+    found = waits(ranks(0.8, 0.1, 0.9))
+    assert found.title.endswith("while rank 0 waits in collectives") and "rank 1" in found.next_step
+    assert any("rank 1 10% of their steps" in one for one in found.evidence)
+
+
+def test_what_is_not_known_of_the_other_ranks_is_said() -> None:
+    alone = "this rank's own steps only: the others are not compared with it"
+    assert alone in waits().evidence and alone in waits(ranks(0.8, 0.8), ranks(0.8, 0.8)).evidence
+    found = waits(ranks(0.8, None, 0.9))
+    assert "1 rank told too few steps of that time" in found.evidence and "compared" in found.title
+    assert "told too few" in " ".join(waits(ranks(0.8, 0.8, first_s=500)).evidence)
 
 
 def test_a_gpu_that_computes_meanwhile_is_none() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.report import build
+from tuimon.report import build, render
 
 S = 1_000_000_000
 GIB = 2**30
@@ -106,3 +106,49 @@ def test_the_part_of_periods_that_a_quota_held_back() -> None:
     last = host(11, cgroup="v2", quota_cores=2.0, periods=200, throttled_periods=60, throttled_s=9.0)
     report, _ = report_of(first, last)
     assert report["host"]["cgroup"]["throttled_share"] == 0.5
+
+
+def told_by(*events: ev.Event) -> dict[str, str]:
+    """The forms for people, each as one line."""
+    report, _ = report_of(*events)
+    return {form: " ".join(render(report, form).split()) for form in ("text", "md")}
+
+
+def test_people_are_told_what_is_known_of_the_machine_in_a_few_lines() -> None:
+    pool = ev.PoolSampled(S, 0, "GPU-a", None, 30 * GIB, 40 * GIB, inactive_split_bytes=4 * GIB, allocated_peak_bytes=35 * GIB)
+    more: dict[str, Any] = {
+        "uuid": "GPU-a", "sm_activity": 41.0, "tensor_activity": 18.0, "power_w": 610.0, "power_limit_w": 700.0,
+        "job_how": "only", "process_memory_bytes": 42 * GIB, "processes": (ev.GpuProcess(8, 5 * GIB),), "ecc_uncorrected": 2,
+        "sm_clock_mhz": 1410.0, "sm_clock_max_mhz": 1980.0, "temperature_c": 71.0, "pcie_rx_bytes_s": 3.0 * GIB,
+        "mig_mode": True,
+    }  # fmt: skip
+    first, last = gpu(1, energy_j=0.0, throttle=("idle",), **more), gpu(2, energy_j=4000.0, throttle=("power cap",), **more)
+    part = ev.MigSampled(2 * S, 0, 1, "H200 MIG 1g.18gb", "1g.18gb", None, 3, 0, 5 * GIB, 16 * GIB)
+    rows = [ev.TreeRow(7, 1, "job", "python", 90.0, GIB, "running")]
+    rows += [ev.TreeRow(at, 7, "loader worker", "pt_data_worker", 50.0, GIB, "running") for at in (8, 9)]
+    rows += [ev.TreeRow(10, 7, "other", "sh", None, None, "")]
+    group = {"cgroup": "v2", "quota_cores": 2.0, "memory_limit_bytes": 10 * GIB, "memory_group_bytes": 4 * GIB, "cores": 64,
+             "cores_allowed": 2.0}  # fmt: skip
+    hosts = [host(1, periods=0, throttled_periods=0, throttled_s=0.0, **group),
+             host(2, periods=10, throttled_periods=5, throttled_s=9.0, run_queue_wait_s=12.0, **group)]  # fmt: skip
+    threads = [ev.ThreadSampled(at * S, 7, 0.0, 0.5 * at, name="python") for at in (1, 2, 3, 4)]
+    tree = ev.ProcessTreeSampled(S, tuple(rows))
+    for form, told in told_by(first, last, part, pool, ev.XidSeen(S, 0, 79), tree, *threads, *hosts).items():
+        for words in (
+            "SM activity 41.0%, tensor activity 18.0%", "610 of 700 W",
+            "~42.0 GiB (the only process there)", "30.0 GiB allocated, 35.0 GiB at most, 40.0 GiB reserved",
+            "10.0% of it free in pieces", "2.00 GiB beside the pool", "SM clock 1410 of 1980 MHz", "4.00 kJ while watched",
+            "power cap in 50.0% of the readings", "PCIe 3.00 GiB/s in", "other processes there: 8 5.00 GiB", "2 memory errors",
+            "XID 79", "MIG 1 1g.18gb, memory 5.00 GiB", "may use 2 of 64 cores", "waited 12.0 s for a core",
+            "CPU quota 2 cores, held back for 9.00 s (in 50.0% of its periods)",
+            "memory 4.00 GiB of 10.0 GiB", "busiest threads, in cores: python 0.50", "2 loader workers (100% CPU, 2.00 GiB)",
+            "1 other process",
+        ):  # fmt: skip
+            assert words in told, (form, words, told)
+        assert "idle" not in told
+
+
+def test_people_are_not_told_of_what_is_not_there() -> None:
+    for told in told_by(gpu(1), host(1)).values():
+        machine = told[told.index("GPU 0 NVIDIA H200") :].partition("60.0 GiB of 140 GiB")[2][:40]
+        assert machine.startswith((" Watching", " - 0 samples")), machine

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import psutil
@@ -79,6 +80,34 @@ def test_what_may_not_be_read_is_none(child: subprocess.Popen[bytes], until: Unt
     assert isinstance(sample, HostSampled)
     assert sample.read_bytes is sample.written_bytes is sample.rss_bytes is None
     assert sample.threads == 1
+    why = dict(sample.missing)
+    assert "/proc/PID/io" in why["read_bytes"] and "no permission" in why["rss_bytes"]
+    assert why["cpu_percent"] == "it takes two readings" and why["tree_rss_bytes"] == "the processes below it are not read"
+
+
+def test_each_value_that_is_none_has_its_reason(child: subprocess.Popen[bytes], until: Until) -> None:
+    """But for what is an answer: no quota, no limit."""
+    none = {
+        "quota_cores",
+        "periods",
+        "throttled_periods",
+        "throttled_s",
+        "memory_limit_bytes",
+        "memory_group_bytes",
+        "oom_kills",
+    }
+    totals: list[Totals | None] = [None, Totals(None, 7)]
+    for below in totals:
+        got: list[Event] = []
+        source = HostSource(got.append, child.pid, period=0.01, totals=lambda below=below: below)  # type: ignore[misc]
+        source.start()
+        until(lambda got=got: len(got) >= 2)  # type: ignore[misc]
+        source.stop(20)
+        for sample in got:
+            assert isinstance(sample, HostSampled)
+            absent = {one.name for one in fields(sample) if getattr(sample, one.name) is None}
+            assert absent - none == set(dict(sample.missing)) - {"cgroup"}
+            assert "tree_cpu_percent" in absent
 
 
 def test_a_reading_that_breaks_says_so(child: subprocess.Popen[bytes], until: Until, monkeypatch: pytest.MonkeyPatch) -> None:

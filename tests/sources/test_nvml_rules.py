@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tuimon.commands import idle_gpus
 from tuimon.events import Event, GpuProcess, GpuSampled, GpuSilent, GpuUnavailable
 from tuimon.sources import nvml, nvml_device, nvml_words
 from tuimon.sources.nvml import NvmlSource, binding
@@ -160,7 +161,7 @@ def test_an_exception_outside_the_bindings_family_costs_one_value(play: Play, mo
 def test_a_call_that_takes_5_s_silences_its_gpu_alone(play: Play, until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvml, "SILENT_S", 0.2)
     monkeypatch.setattr(nvml, "WATCH_S", 0.05)
-    play("* count 8\n* utilization 5\n3 power.mw 1000 ~5000,2000")
+    play("* count 8\n* utilization 5\n3 power.mw 1000 ~5000,2000 2000")
     got: list[Event] = []
     source = NvmlSource(got.append, period=0.02)
     source._watch._period = 0.05
@@ -177,6 +178,79 @@ def test_a_call_that_takes_5_s_silences_its_gpu_alone(play: Play, until: Until, 
     until(lambda: any(isinstance(event, GpuSampled) and event.index == 3 and event.power_w == 2.0 for event in got))
     assert {event.index for event in got if isinstance(event, GpuSilent)} == {3}
     assert source.stop(20)
+
+
+def test_a_gpu_that_hangs_when_it_is_opened_holds_up_no_other(
+    play: Play, until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvml, "SILENT_S", 0.1)
+    monkeypatch.setattr(nvml, "WATCH_S", 0.05)
+    play("* count 3\n* utilization 5\n0 handle ~1500,0 0")
+    got: list[Event] = []
+    source = NvmlSource(got.append, period=0.02)
+    source.start()
+    until(lambda: {event.index for event in list(got) if isinstance(event, GpuSampled)} >= {1, 2})
+    until(lambda: any(isinstance(event, GpuSilent) for event in list(got)))
+    silent = next(event for event in got if isinstance(event, GpuSilent))
+    assert (silent.index, silent.call) == (0, "nvmlDeviceGetHandleByIndex")
+    until(lambda: any(isinstance(event, GpuSampled) and event.index == 0 for event in list(got)))
+    assert source.stop(20)
+    assert list(dict.fromkeys(event.index for event in got if isinstance(event, GpuSampled)))[-1] == 0
+
+
+@pytest.mark.parametrize("script", ["* init ~1000,0\n0 utilization 5", "* init ~1000,!9", "* init 0\n* count ~1000,0"])
+def test_a_start_that_hangs_is_told_of_and_so_is_its_end(
+    play: Play, until: Until, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.setattr(nvml, "SILENT_S", 0.1)
+    monkeypatch.setattr(nvml, "WATCH_S", 0.05)
+    play(script)
+    got: list[Event] = []
+    source = NvmlSource(got.append, period=0.02)
+    source.start()
+    until(lambda: any(isinstance(event, GpuSilent) and event.since_s is None for event in list(got)))
+    until(lambda: any(isinstance(event, (GpuSampled, GpuUnavailable)) for event in list(got)))
+    assert source.stop(20)
+    silent = [event for event in got if isinstance(event, GpuSilent)]
+    assert {event.index for event in silent} == {None}
+    assert [event.since_s is None for event in silent] == [False] * (len(silent) - 1) + [True]
+    assert silent[0].call == ("nvmlDeviceGetCount" if "count" in script else "nvmlInit")
+
+
+def test_what_changes_with_time_is_read_as_it_is_then(play: Play, until: Until) -> None:
+    play("0 utilization 5 @0.2 80 @0.4 !4")
+    got: list[Event] = []
+    source = NvmlSource(got.append, period=0.02)
+    source.start()
+    until(lambda: any(isinstance(event, GpuSampled) and event.utilization is None for event in list(got)))
+    assert source.stop(20)
+    seen = [event.utilization for event in got if isinstance(event, GpuSampled)]
+    order = [5.0, 80.0, None]
+    assert [order.index(value) for value in seen] == sorted(order.index(value) for value in seen)
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("0 utilization 0\n0 processes 0", None),
+        ("0 utilization 5\n0 processes 0", None),
+        ("0 utilization 6\n0 processes 0", "it is 6 % busy"),
+        ("0 utilization 0\n0 processes 1\n0 process.0.pid 40", "1 process use it (pid 40)"),
+        (
+            "0 utilization 0\n0 processes !13\n0 processes.old 2\n0 process.0.pid 4\n0 process.1.pid 5",
+            "2 processes use it (pid 4, 5)",
+        ),
+        ("0 utilization 0\n0 processes 1\n0 process.0.pid 0", "cannot be told: this driver's process list cannot be read"),
+        ("0 utilization 0xFFFFFFFF\n0 processes 0", "cannot be told: the driver gave no value"),
+        ("0 utilization !15\n0 processes 0", "cannot be told: GPU lost"),
+    ],
+)
+def test_a_gpu_may_be_calibrated_only_if_nobody_uses_it(play: Play, script: str, says: str | None) -> None:
+    play(f"{script}\n0 name A_B\n0 memory.total 100\n0 memory.used 1")
+    (gpu,), why = idle_gpus.gpus()
+    assert (gpu.name, gpu.memory_bytes, gpu.driver, why) == ("A B", 100, "580.00", "")
+    busy = gpu.busy()
+    assert busy is None if says is None else says in str(busy)
 
 
 def test_the_period_has_a_floor() -> None:

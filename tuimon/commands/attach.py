@@ -54,7 +54,7 @@ def run(words: Sequence[str], options: Options, far: Far, *, everybody: bool = F
         get_ready()  # while it is found out what is meant
     with contextlib.ExitStack() as links:
         try:
-            ways = _ways(wanted, far, links, options.hook, everybody=everybody, patience=patience)
+            ways = _ways(wanted, far, links, options, everybody=everybody, patience=patience)
         except Refused as refusal:
             say(f"cannot attach: {clean(refusal.sentence)} [{refusal.code}]")
             return CANNOT_ATTACH
@@ -66,7 +66,7 @@ def watch_all(ways: Sequence[Way], options: Options, *, each: bool = True) -> in
 
     `each`: all of them were asked for by name, so that one which cannot be attached to is a failure, though the others go on.
     """
-    fleet = Fleet([LiveFeed(way) for way in ways])
+    fleet = Fleet([LiveFeed(way, pcie=options.pcie) for way in ways])
     for feed in fleet.members:
         options.judge(feed.model)
     fleet.start()
@@ -143,7 +143,7 @@ def _ways(
     wanted: Wanted,
     far: Far,
     links: contextlib.ExitStack,
-    hook: dict[str, object],
+    options: Options,
     *,
     everybody: bool,
     patience: float | None,
@@ -151,6 +151,7 @@ def _ways(
     """A way to each process that is meant. Connects to other hosts, which may ask for a password: no screen yet."""
     places = dict(wanted.places)
     here: list[Target] = []
+    hook = options.hook
     places.update((place, []) for place in places_of(far.nodes, far.via) if place not in places)
     if far.via is not None and not far.nodes:
         places[via(far.via)] = wanted.pids
@@ -175,7 +176,7 @@ def _ways(
     if nothing is not None and not meant:
         raise nothing
     fold = len(meant) > FEW if far.fold is None else far.fold
-    return ways + [far_way(link, link.place, target, patience, hook, fold=fold) for link, target in meant]
+    return ways + [far_way(link, link.place, target, patience, hook, fold=fold, pcie=options.pcie) for link, target in meant]
 
 
 def far_way(
@@ -186,11 +187,13 @@ def far_way(
     hook: dict[str, object] | None = None,
     *,
     fold: bool = False,
+    pcie: bool = False,
 ) -> Way:
-    """The way to a process of another host. `hook`: what goes to the hook there; `fold`: its calls are counted there."""
+    """The way to a process of another host. `hook`: what goes to the hook there; `fold`: its calls are counted there; `pcie`:
+    what its GPUs move over PCIe is read there."""
 
     def begin(contact: Contact) -> Session:
-        return link.open_session(target.pid, hook or {}, contact, patience=patience, fold=fold)
+        return link.open_session(target.pid, hook or {}, contact, patience=patience, fold=fold, pcie=pcie)
 
     return _way(target, place.name, begin)
 

@@ -128,6 +128,9 @@ class MigSampled(Event):
     tensor_activity: float | None = None
     dram_activity: float | None = None
     missing: tuple[tuple[str, str], ...] = ()
+    """"part" in it: this one is no longer there; it is told once."""
+    held: tuple[tuple[int, int], ...] = ()
+    """As `GpuSampled.held`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,12 +118,6 @@ class Session(metaclass=Mortal):
         """A fresh instrument number."""
         return next(self._numbers)
 
-    def compile_id(self):
-        """Dynamo's id of the compilation that runs on this thread, as text; None outside of one."""
-        context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
-        current = context.current_compile_id() if context is not None else None
-        return None if current is None else str(current)
-
     def send_added(self, number, role, compile_id, name, function, file, line, before_attach, backend=None, **more):
         """Tell tuimon what an instrument number stands for. Always before its first sample. `more`: what only its role has."""
         self.outbox.put(

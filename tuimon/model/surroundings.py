@@ -55,12 +55,16 @@ class GpuTracks:
     """Spent since the first reading; None where it is not counted."""
     energy_read_j: float | None = None
     """The counter as it was read last."""
+    latest_ns: int = 0
+    """When the latest reading was taken, and the one before it."""
+    before_ns: int = 0
     ecc_first: int | None = None
     """Uncorrected errors at the first reading; the least, where the driver was loaded anew."""
 
     def take(self, event: ev.GpuSampled) -> None:
         """One more reading."""
         self.readings += 1
+        self.latest_ns, self.before_ns = event.t_ns, self.latest_ns
         for name, track in self.kept().items():
             track.append(getattr(event, _FIELDS[name]))
         if event.lost is None and not any(what in ("throttle", "gpu") for what, _ in event.missing):
@@ -165,17 +169,20 @@ class Surroundings:
         if tracks is None:
             tracks = self.gpu_tracks[event.index] = GpuTracks()
             self.gpu_history[event.index] = tracks.utilization
+        # the readings of its parts follow the GPU's own: one that has missed two rounds has been removed
+        gone_ns = event.t_ns + 1 if event.mig_mode is False or event.lost is not None else tracks.before_ns
+        for key in [key for key, part in self.mig.items() if key[0] == event.index and part.t_ns < gone_ns]:
+            del self.mig[key]
         tracks.take(event)
         self.gpu_why_not, self.gpu_kind = None, ""
-        if event.mig_mode is False or event.lost is not None:
-            for key in [key for key in self.mig if key[0] == event.index]:
-                del self.mig[key]
         self._answers(event.index)
 
     def part(self, event: ev.MigSampled) -> None:
         """A reading of a MIG device."""
         key = (event.gpu, event.number)
-        if key in self.mig or len(self.mig) < MOST_PARTS:
+        if any(what == "part" for what, _ in event.missing):  # it is told once that it has been removed
+            self.mig.pop(key, None)
+        elif key in self.mig or len(self.mig) < MOST_PARTS:
             self.mig[key] = event
 
     def silence(self, event: ev.GpuSilent) -> None:

@@ -60,7 +60,7 @@ class Attachment:
         self._leaving = False
         self._sources: list[Source] = []
         self._told = 0
-        self._fold = bool(request.get("fold"))
+        self._fold, self._pcie = bool(request.get("fold")), bool(request.get("pcie"))
         self._folding: Folding | None = None
         """Folds the calls of the job, where that is asked for."""
         self._whole = False
@@ -83,7 +83,7 @@ class Attachment:
             if self._leaving:
                 return
             family, opened = gpu_use.family(session.pid), gpu_use.opened(session.pid)
-            nvml = NvmlSource(self._event, session.pid, family=family, opened=opened)
+            nvml = NvmlSource(self._event, session.pid, pcie=self._pcie, family=family, opened=opened)
             self._sources = [nvml, *self._host_source(session.pid)]
             for source in self._sources:
                 source.start()

@@ -145,18 +145,19 @@ class Link:
         *,
         then_close: bool = False,
         fold: bool = False,
+        pcie: bool = False,
     ) -> FarSession:
         """Attach to a process over there. Raises Refused.
 
         `then_close` has the connection end with the session. With `fold` the far end counts the steps and sends what came of
-        them, in place of every call.
+        them, in place of every call; with `pcie` it reads what the GPUs there move over PCIe.
         """
         contact = contact or Contact()
         s = next(self._numbers)
         answers = self._waiting[s] = Answers("attached", "refused")
         cancelled_at: float | None = None
         try:
-            more = {"fold": True} if fold else {}
+            more = {word: True for word, on in (("fold", fold), ("pcie", pcie)) if on}
             self._must_send({"attach": s, "pid": pid, "options": options, "patience": patience, **more})
             while True:
                 message = answers.next(0.1)

@@ -10,9 +10,12 @@ from tuimon.events import GpuSampled, MigSampled
 from tuimon.model import Model
 from tuimon.model.gpus import JobGpu, fragmentation, of_job
 from tuimon.model.surroundings import GpuTracks
+from tuimon.model.xids import xid_words
 from tuimon.report.gaps import Gaps
 
 UTILIZATION = "the part of the driver's last period in which a kernel was resident; not how busy the GPU was"
+IDLE = "idle"
+"""A reason for low clocks, as the driver counts them; nothing is held back by it."""
 UNREAD = "no reading of it had come in"
 
 _FIELDS = {
@@ -87,8 +90,8 @@ def _gpu(model: Model, sample: GpuSampled, tracks: GpuTracks, job: JobGpu | None
         "fan": readings(tracks.fan),
         "clocks": {"sm": readings(tracks.sm_clock), "memory": readings(tracks.memory_clock)},
         "sm_clock_max": sample.sm_clock_max_mhz,
-        "throttle": list(sample.throttle),
-        "throttle_share": {why: count / tracks.reasoned for why, count in sorted(tracks.reasons.items())}
+        "throttle": [why for why in sample.throttle if why != IDLE],
+        "throttle_share": {why: count / tracks.reasoned for why, count in sorted(tracks.reasons.items()) if why != IDLE}
         if tracks.reasoned
         else None,
         "ecc": _pair(corrected=sample.ecc_corrected, uncorrected=sample.ecc_uncorrected),
@@ -149,7 +152,12 @@ def _xids(model: Model, index: int) -> list[dict[str, Any]]:
     attached, wall = model.target.attached_ns, model.target.attached_wall_s
     offset = None if attached is None or wall is None else wall - attached / 1e9
     return [
-        {"at": None if offset is None else one.t_ns / 1e9 + offset, "xid": one.xid, "gpu_known": one.index is not None}
+        {
+            "at": None if offset is None else one.t_ns / 1e9 + offset,
+            "xid": one.xid,
+            "words": xid_words(one.xid),
+            "gpu_known": one.index is not None,
+        }
         for one in model.surroundings.xids
         if one.index in (index, None)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +16,30 @@ from tuimon.sources import groups, kernel, tree
 from tuimon.sources.ticker import Put, Ticked, Ticker
 
 T = TypeVar("T")
+
+
+TWO = "it takes two readings"
+_DENIED = "no permission to read it (a process of another user)"
+_STAT = "the kernel does not let /proc/PID/stat be read"
+_WHYS = {
+    "cpu_percent": _DENIED,
+    "host_cpu_percent": TWO,
+    "rss_bytes": "no permission to read it, or the process is ending and has given its memory back",
+    "threads": _DENIED,
+    "read_bytes": "no permission to read /proc/PID/io (a process of another user), or the kernel does not keep it",
+    "written_bytes": "no permission to read /proc/PID/io (a process of another user), or the kernel does not keep it",
+    "run_queue_wait_s": "the kernel does not keep it (/proc/PID/task/TID/schedstat), or does not let it be read",
+    "major_faults": _STAT,
+    "minor_faults": _STAT,
+    "user_s": _STAT,
+    "system_s": _STAT,
+    "swap_bytes": "the kernel does not tell it (VmSwap in /proc/PID/status)",
+    "cores": "the system does not tell the number of its cores",
+    "cores_allowed": "its affinity may not be read, and no control group of it has a CPU quota",
+    "tree_cpu_percent": "its processes have not been read yet",
+    "tree_rss_bytes": "its processes have not been read yet",
+}
+"""Field -> why it is None, where nothing better is known."""
 
 
 class Gone(Exception):
@@ -67,11 +92,10 @@ class HostSource(Ticked):
         version, cpu_group, memory_group = self._groups.now()
         allowed, quota = _affinity(self._pid), cpu_group.quota_cores
         below = None if self._totals is None else self._totals()
-        missing = () if self._groups.why is None else (("cgroup", self._groups.why),)
         # asked last: the values of a process that became a zombie during the reading are zeros, not facts
         if not process.is_running() or process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             raise Gone
-        return HostSampled(
+        sample = HostSampled(
             t_ns=time.monotonic_ns(),
             cpu_percent=None if first else cpu,
             rss_bytes=rss,
@@ -100,8 +124,20 @@ class HostSource(Ticked):
             cgroup=version,
             tree_cpu_percent=None if below is None else below.cpu_percent,
             tree_rss_bytes=None if below is None else below.rss_bytes,
-            missing=missing,
         )
+        return replace(sample, missing=tuple(self._missing(sample, first=first, below=below)))
+
+    def _missing(self, sample: HostSampled, *, first: bool, below: tree.Totals | None) -> list[tuple[str, str]]:
+        """(field, why) of those that could not be read. None for no limit, and for no group, is an answer."""
+        whys = dict(_WHYS)
+        if first:
+            whys |= dict.fromkeys(("cpu_percent", "host_cpu_percent"), TWO)
+        if self._totals is None:
+            whys |= dict.fromkeys(("tree_cpu_percent", "tree_rss_bytes"), "the processes below it are not read")
+        elif below is not None:
+            whys["tree_cpu_percent"] = TWO
+        found = [(field, why) for field, why in whys.items() if getattr(sample, field) is None]
+        return found if self._groups.why is None else [*found, ("cgroup", self._groups.why)]
 
     def _failed(self, error: BaseException) -> None:
         self._put(NotAvailable(time.monotonic_ns(), "host", f"reading the host failed: {type(error).__name__}: {error}"))

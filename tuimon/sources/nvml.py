@@ -21,6 +21,7 @@ from tuimon.sources import nvml_words as words
 from tuimon.sources.nvml_device import Device
 from tuimon.sources.nvml_processes import Job
 from tuimon.sources.nvml_readers import Calls
+from tuimon.sources.nvml_xid import XidSource
 from tuimon.sources.ticker import Put, Ticker
 
 LEAST_PERIOD_S = 0.25
@@ -59,7 +60,8 @@ def binding() -> ModuleType:
 
 class NvmlSource:
     """Puts one `GpuSampled` for each GPU every `period` seconds, or one `GpuUnavailable` that says why there is none, and a
-    `GpuSilent` each second for each GPU that has not answered for `SILENT_S`, and one when it answers again.
+    `GpuSilent` each second for each GPU that has not answered for `SILENT_S`, and one when it answers again. Behind the reading
+    of a GPU in MIG mode come those of its parts, and in between the errors of `XidSource`.
 
     `pid` is the process whose part of each GPU is wanted, `family` gives its pids with those of its children, `opened` the
     minors of the GPUs that it has open (both are called on several threads); None leaves that out. `everybody` asks for what
@@ -93,6 +95,7 @@ class NvmlSource:
         self._reading = 0
         """Threads that have not ended; the last one ends NVML."""
         self._tickers: list[Ticker] = []
+        self._xids: XidSource | None = None
         self._opener = Ticker("tuimon-nvml-open", 1.0, self._open_all, self._failed)
         self._watch = Ticker("tuimon-nvml", WATCH_S, self._look, self._failed)
 
@@ -107,7 +110,7 @@ class NvmlSource:
         until = time.monotonic() + timeout
         self._watch.stop(0.0)
         with self._lock:  # an opener that comes later finds the watch stopping, and starts none
-            tickers = list(self._tickers)
+            tickers: list[Ticker | XidSource] = [*self._tickers, *([self._xids] if self._xids is not None else [])]
         for ticker in tickers:
             ticker.stop(0.0)
         ended = [ticker.stop(max(0.0, until - time.monotonic())) for ticker in (self._opener, self._watch, *tickers)]
@@ -128,6 +131,7 @@ class NvmlSource:
 
     def _look(self) -> bool:
         """Tell of the calls that do not come back. Never calls the driver."""
+        alive = self.alive  # before: what ends meanwhile is looked at once more
         for index, calls in list(self._calls.items()):
             since, name = calls.stuck()
             if since is not None and since >= SILENT_S:
@@ -136,26 +140,32 @@ class NvmlSource:
             elif index in self._silent:
                 self._silent.discard(index)
                 self._put(GpuSilent(time.monotonic_ns(), index, None, ""))
-        return self.alive
+        if self._xids is not None:
+            self._xids.look(SILENT_S)
+        return alive
 
     def _open_all(self) -> bool:
         unavailable = self._open()
         if unavailable is not None:
             if not self._watch.stopping:
                 self._put(unavailable)
+                if None in self._silent:  # the start had been told of as hanging
+                    self._put(GpuSilent(time.monotonic_ns(), None, None, ""))
             self._watch.stop(0.0)
             return False
         with self._lock:
             if self._watch.stopping:
                 self._end()
                 return False
-            self._reading = len(self._devices)
+            self._reading = len(self._devices) + 1
             for device in self._devices:
                 ticker = Ticker(
                     f"tuimon-nvml-{device.index}", self._period, self._rounds(device), self._failed, self._closing(device)
                 )
                 self._tickers.append(ticker)
                 ticker.start()
+            self._xids = XidSource(self._put, self._nvml, Calls(), self._devices, self._over)
+            self._xids.start()
         return False
 
     def _rounds(self, device: Device) -> Callable[[], bool]:
@@ -164,6 +174,8 @@ class NvmlSource:
             if self._watch.stopping:
                 return False
             self._put(sample)
+            for part in device.parts():
+                self._put(part)
             return True
 
         return round_
@@ -174,13 +186,17 @@ class NvmlSource:
                 if device.lost is None:
                     device.close()
             finally:
-                with self._lock:
-                    self._reading -= 1
-                    last = not self._reading
-                if last:
-                    self._end()
+                self._over()
 
         return close
+
+    def _over(self) -> None:
+        """One of the threads that read has ended; the last one ends NVML."""
+        with self._lock:
+            self._reading -= 1
+            last = not self._reading
+        if last:
+            self._end()
 
     def _open(self) -> GpuUnavailable | None:
         """Start NVML and find the GPUs; None, or the event that says why there is none."""
@@ -209,8 +225,6 @@ class NvmlSource:
             calls = Calls()
             self._calls[index] = calls
             devices.append(Device(self._nvml, calls, index, self._job, everybody=self._everybody, pcie=self._pcie))
-        if all(device.lost for device in devices):
-            return none(f"{count} GPU{'s' if count > 1 else ''} here, none of which can be opened: {devices[0].lost}", "lost")
         self._devices = devices
         return None
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tuimon.events import GpuProcess, GpuSampled
+from tuimon.events import GpuProcess, GpuSampled, MigSampled
 from tuimon.sources import nvml_links as links
 from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml_gpm import Gpm
+from tuimon.sources.nvml_gpm import ALL, NOT_YET, RATES, Gpm
+from tuimon.sources.nvml_mig import Parts
 from tuimon.sources.nvml_processes import UNSEEN, Job, Use, held, listed
 from tuimon.sources.nvml_readers import SLOW_S, Absent, Calls, Reader, of_device, text
 
@@ -33,7 +34,8 @@ class _Answer:
 class Device:
     """One GPU: its handle, what is known to be unsupported on it, and whether it is lost.
 
-    `job` is the process whose part is wanted; `everybody` asks for `GpuSampled.held`. One thread uses it.
+    `job` is the process whose part is wanted; `everybody` asks for `GpuSampled.held`. It is opened at its first reading. One
+    thread uses it; others may look at `lost` and `handle`.
     """
 
     def __init__(
@@ -55,11 +57,13 @@ class Device:
             *of_device(),
             Reader((_LIST,), lambda nvml, calls, handle: (listed(nvml, calls, handle),), every_s=SLOW_S),
             links.pcie(pcie),
+            links.nvlink(),
             Reader((_USE,), Use().read, every_s=SLOW_S),
         )
         self._answers: dict[Reader, _Answer] = {}
         self._gpm = Gpm(nvml, calls)
-        self._open()
+        self._parts = Parts(nvml, calls, index, job, everybody=everybody)
+        self._of_parts: list[MigSampled] = []
 
     @property
     def lost(self) -> str | None:
@@ -73,14 +77,17 @@ class Device:
         missing: dict[str, str] = {}
         if self.handle is None and self._lost is None and time.monotonic() >= self._unopened[0]:
             self._open()
+        self._of_parts = []
         if self.handle is not None:
             self._read(values, missing)
+            self._read_parts(missing)
         if self._lost is not None:
             self.handle = None  # clients that went on using one have crashed inside the driver's library
             known = ("uuid", "minor", "pci_bus_id")
             once = {field: value for answer in self._answers.values() for field, value in answer.values.items()}
             values = {field: once[field] for field in known if field in once}
             missing = {"gpu": self._lost}
+            self._of_parts = self._parts.forget()
         elif self.handle is None:
             missing = {"gpu": self._unopened[1]}
         else:
@@ -99,9 +106,14 @@ class Device:
             **values,
         )
 
+    def parts(self) -> list[MigSampled]:
+        """The readings of its MIG devices, of the same round; each that has been removed is told once."""
+        return self._of_parts
+
     def close(self) -> None:
         """Give back what the driver keeps for it."""
         self._gpm.close()
+        self._parts.close()
 
     def _open(self) -> None:
         try:
@@ -115,10 +127,17 @@ class Device:
 
     def _read(self, values: dict[str, Any], missing: dict[str, str]) -> None:
         self._introduce()
+        try:
+            if self._lost is None:
+                activity, reasons = self._gpm.read(self.handle)
+        except self._nvml.NVMLError as error:
+            self._lost = words.no_value(error.value)
         strange = 0
         for reader in self._readers:
             if self._lost is not None:
                 return
+            if activity.keys() >= set(reader.fields):
+                continue  # GPM tells it at no cost
             answer = self._answers.get(reader)
             if answer is None or time.monotonic() >= answer.until:
                 answer, code = self._ask(reader)
@@ -131,16 +150,38 @@ class Device:
             missing.update(answer.missing)
             if "mig_mode" in answer.values and answer.values["mig_mode"] != self._mig:
                 if self._mig is not None:
-                    self._answers.clear()  # what is supported is another matter now
+                    self._anew()
                 self._mig = answer.values["mig_mode"]
-        if self._lost is None:
-            try:
-                activity, absent_of_it = self._gpm.read(self.handle)
-            except self._nvml.NVMLError as error:
-                self._lost = words.no_value(error.value)
-            else:
-                values.update(activity)
-                missing.update(absent_of_it)
+        for field in activity:
+            missing.pop(field, None)
+        values.update(activity)
+        missing.update(reasons)
+        if missing.get(ALL) == words.no_value(words.NOT_SUPPORTED):
+            missing[ALL] = words.unsupported(ALL, self._virtual or "", self._mig) or missing[ALL]
+        if missing.get(ALL) == NOT_YET:
+            missing.update({field: NOT_YET for field in RATES.values() if field not in values})
+
+    def _anew(self) -> None:
+        """MIG was switched on or off: what is supported is another matter now."""
+        self._answers.clear()
+        self._gpm.close()
+        self._gpm = Gpm(self._nvml, self._calls)
+
+    def _read_parts(self, missing: dict[str, str]) -> None:
+        if self._lost is not None:
+            return
+        if not self._mig:
+            self._of_parts = self._parts.end()
+            return
+        try:
+            self._of_parts = self._parts.read(self.handle)
+        except self._nvml.NVMLError as error:
+            self._lost = words.no_value(error.value)
+        except Exception as error:  # noqa: BLE001 - the binding has exceptions outside its family
+            missing["mig"] = f"the Python package nvidia-ml-py failed: {type(error).__name__}"
+        else:
+            if self._parts.why is not None:
+                missing["mig"] = self._parts.why
 
     def _ask(self, reader: Reader) -> tuple[_Answer, int]:
         """Its answer, and the code with which the driver refused it."""

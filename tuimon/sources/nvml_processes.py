@@ -110,9 +110,21 @@ class Job:
         minors = self.opened() if self.opened is not None else None
         return None if minors is None or minor is None else minor in minors
 
+    def pids(self) -> frozenset[int]:
+        """Its own, and those of its children where they are asked for."""
+        return (self.family() if self.family is not None else frozenset()) | {self.pid}
+
+    def of_part(self, processes: Sequence[GpuProcess]) -> int | str:
+        """The bytes that it holds on a MIG device with these processes, or why that is not known."""
+        pids = self.pids()
+        sizes = [process.memory_bytes for process in processes if process.pid in pids]
+        if not sizes:
+            return not_listed(self.pid)
+        return _UNTOLD if None in sizes else sum(size for size in sizes if size is not None)
+
     def on(self, minor: int | None, processes: Sequence[GpuProcess]) -> tuple[dict[str, Any], dict[str, str]]:
         """Its fields of `GpuSampled` on the GPU with this minor and these processes, and the reasons for those it lacks."""
-        pids = (self.family() if self.family is not None else frozenset()) | {self.pid}
+        pids = self.pids()
         ours = [process for process in processes if process.pid in pids]
         here = True if ours else self.here(minor)
         values: dict[str, Any] = {"job_here": here}

@@ -6,21 +6,26 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from tuimon.events import Event, GpuSampled, GpuUnavailable
+from tuimon.events import Event, GpuSampled, GpuUnavailable, MigSampled
 from tuimon.sources.nvml import NvmlSource
-from tuimon.sources.nvml_processes import UNSEEN, Job
+from tuimon.sources.nvml_mig import GONE
+from tuimon.sources.nvml_processes import UNSEEN, Job, not_listed
 from tuimon.sources.ticker import Put
 
 
 class SharedGpus:
     """One `NvmlSource` whose readings go to everyone who has joined, each with the part of his own process in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, pcie: bool = False) -> None:
+        self._pcie = pcie
         self._lock = threading.Lock()
         self._takers: dict[int, tuple[Job, Put]] = {}
-        self._source = NvmlSource(self._spread, everybody=True)
+        self._source = self._new()
         self._started = False
         self._unavailable: GpuUnavailable | None = None
+
+    def _new(self) -> NvmlSource:
+        return NvmlSource(self._spread, everybody=True, pcie=self._pcie)
 
     def join(
         self,
@@ -50,7 +55,7 @@ class SharedGpus:
             over = self._source if self._started and not self._takers else None
             if over is not None:
                 # a source runs once: the next one who joins starts another
-                self._source, self._started, self._unavailable = NvmlSource(self._spread, everybody=True), False, None
+                self._source, self._started, self._unavailable = self._new(), False, None
         if over is not None:
             over.stop(0.0)
 
@@ -64,7 +69,10 @@ class SharedGpus:
             if isinstance(event, GpuUnavailable):
                 self._unavailable = event
         for job, put in takers:
-            put(_for(job, event) if isinstance(event, GpuSampled) else event)
+            if isinstance(event, GpuSampled):
+                put(_for(job, event))
+            else:
+                put(_part_for(job, event) if isinstance(event, MigSampled) else event)
 
 
 def _for(job: Job, sample: GpuSampled) -> GpuSampled:
@@ -80,3 +88,17 @@ def _for(job: Job, sample: GpuSampled) -> GpuSampled:
         return replace(sample, held=(), job_here=here, missing=tuple(missing.items()))
     values, absent = job.on(sample.minor, sample.processes)
     return replace(sample, held=(), missing=tuple((missing | absent).items()), **values)
+
+
+def _part_for(job: Job, sample: MigSampled) -> MigSampled:
+    """The same of a MIG device."""
+    missing = dict(sample.missing)
+    amount: int | str | None = missing.pop("held", None)
+    if amount is None and GONE not in missing:
+        pids = job.pids()
+        sizes = [size for pid, size in sample.held if pid in pids]
+        amount = sum(sizes) if sizes else not_listed(job.pid)
+    if isinstance(amount, str):
+        missing["process_memory_bytes"] = amount
+    memory = amount if isinstance(amount, int) else None
+    return replace(sample, held=(), process_memory_bytes=memory, missing=tuple(missing.items()))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
+TIMEOUT = 10
 FUNCTION_NOT_FOUND = 13
 LIB_RM_VERSION_MISMATCH = 18
 ARGUMENT_VERSION_MISMATCH = 25
@@ -59,7 +60,7 @@ _VALUE = {
     NO_PERMISSION: "no permission",
     6: "not found",
     7: "the driver's list grew while it was read",
-    10: "timed out",
+    TIMEOUT: "timed out",
     11: "an interrupt of the GPU does not work (see dmesg)",
     FUNCTION_NOT_FOUND: "needs a newer driver",
     14: "the GPU's own ROM is damaged",
@@ -104,7 +105,7 @@ def unsupported(field: str, virtual: str, mig: bool | None) -> str | None:
     """Why a value that the driver does not support is not there, where more than that is known."""
     if virtual == "wsl" and field in ("processes", "_use", "throttle"):
         return WSL
-    if mig and field in ("utilization", "_use"):
+    if mig and field in ("utilization", "_use", "activity"):
         return MIG
     return VGPU if virtual == "vgpu" else None
 

@@ -5,7 +5,7 @@ A GPU that is full is what a caching allocator makes of it, and one at its power
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,10 @@ from tuimon.model.account import COMMUNICATION
 from tuimon.model.findings.finding import Finding, many
 from tuimon.model.gpu_marks import held_back
 from tuimon.model.gpus import of_job
+from tuimon.model.xids import xid_words
 
 if TYPE_CHECKING:
+    from tuimon.model.lateness import Lateness
     from tuimon.model.model import Model
 
 RESIDENT, WAITING = 90.0, 0.5
@@ -32,9 +34,9 @@ NEAR, OWN = 0.95, 0.8
 """Of a memory limit: what the group has in use, page cache included, and what of it is the job's own."""
 
 
-def find(model: Model) -> list[Finding]:
-    """All of these; a healthy job has none."""
-    gpus = [*_waiting(model), *_held_back(model), *_broken(model), *_full(model)]
+def find(model: Model, compared: Iterable[Lateness] = ()) -> list[Finding]:
+    """All of these; a healthy job has none. `compared`: of each job of which several ranks are watched, what these do."""
+    gpus = [*_waiting(model, compared), *_held_back(model), *_broken(model), *_full(model)]
     return [*gpus, *_quota(model), *_starved(model), *_memory(model)]
 
 
@@ -42,8 +44,9 @@ def _readings(model: Model, index: int) -> list[GpuSampled]:
     return list(model.slowness.outside.gpus.get(index, ()))
 
 
-def _waiting(model: Model) -> list[Finding]:
+def _waiting(model: Model, compared: Iterable[Lateness]) -> list[Finding]:
     """GPUs that read as busy while their job waits in a collective: its kernel spins there."""
+    compared = list(compared)
     found = []
     for gpu in of_job(model.surroundings):
         busy: list[GpuSampled] = []
@@ -70,11 +73,37 @@ def _waiting(model: Model) -> list[Finding]:
         ]
         if sm := _known([one.sm_activity for one in busy]):
             evidence.append(f"SM activity {median(sm):.0f}%" + (f", tensor {median(tensor):.0f}%" if tensor else "") + " (GPM)")
-        rank = "the job" if model.target.rank is None else f"rank {model.target.rank}"
-        title = f"GPU {gpu.index} reads {read} while {rank} waits in collectives"
-        step = "find the rank that comes late: tuimon attach --all compares them; where none is, look at the network"
-        found.append(Finding("gpu_waiting", title, "", waited / 1e9, tuple(evidence), step))
+        who, more, step = _who_waits(model, compared, began, ended)
+        title = f"GPU {gpu.index} reads {read} while {who} in collectives"
+        found.append(Finding("gpu_waiting", title, "", waited / 1e9, (*evidence, *more), step))
     return found
+
+
+def _who_waits(model: Model, compared: Sequence[Lateness], began: int, ended: int) -> tuple[str, list[str], str]:
+    """("all 4 ranks wait", more evidence, the next step) for the time in which this rank does."""
+    own, size = model.target.rank, model.target.world_size
+    told = [one.in_collectives(began, ended, own) for one in compared] if own is not None else []
+    told = [one for one in told if len(one) > 1]
+    step = "find the rank that comes late: tuimon attach --all compares them; where none is, look at the network"
+    if own is None or len(told) != 1:  # of two jobs that have a rank of this number, it is not known which is this one's
+        who = "the job waits" if own is None else f"rank {own} waits"
+        return who, [] if own is None else ["this rank's own steps only: the others are not compared with it"], step
+    shares = told[0]
+    known = {rank: share for rank, share in shares.items() if share is not None}
+    working = {rank: share for rank, share in known.items() if share < WAITING}
+    unknown = len(shares) - len(known)
+    more = [f"{many(unknown, 'rank')} told too few steps of that time"] if unknown else []
+    if working:
+        least = sorted(working, key=lambda rank: working[rank])[:4]
+        listed = ", ".join(f"rank {rank} {working[rank]:.0%}" for rank in least)
+        rest = f" and {len(working) - len(least)} more" if len(working) > len(least) else ""
+        more.insert(0, f"not so the ranks that it may wait for: {listed}{rest} of their steps in collectives")
+        return f"rank {own} waits", more, f"look at rank {least[0]}: what it does while the others wait"
+    low, high = min(known.values(), default=0.0), max(known.values(), default=0.0)
+    more.insert(0, f"each rank spends {low:.0%} to {high:.0%} of its steps there")
+    every = not unknown and len(known) == size
+    who = f"all {len(known)} ranks wait" if every else f"all {len(known)} ranks that are compared wait"
+    return who, more, "every rank waits, so none is late: look at the network, and at py-spy dump for what hangs"
 
 
 def _held_back(model: Model) -> list[Finding]:
@@ -117,7 +146,8 @@ def _broken(model: Model) -> list[Finding]:
         gpu_words = "a GPU" if where is None else f"GPU {where}"
         step = f"look XID {number} up in NVIDIA's list, and see the kernel's log (dmesg | grep -i xid) for the process"
         evidence = (f"told {many(times, 'time')} while watched (NVML events)",)
-        found.append(Finding("xid", f"the driver reports XID {number} on {gpu_words}", "", None, evidence, step))
+        title = f"the driver reports XID {number} on {gpu_words}: {xid_words(number)}"
+        found.append(Finding("xid", title, "", None, evidence, step))
     return found
 
 
