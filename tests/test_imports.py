@@ -29,7 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ways": {"attach"},
     "relay": {"events", "attach", "hook", "sources", "model", "draw"},
     "doctor": {"attach", "sources", "roofline"},
-    "feed": {"events", "attach", "hook", "model", "sources", "tail", "ways"},
+    "around": {"sources"},
+    "feed": {"around", "events", "attach", "hook", "model", "sources", "tail", "ways"},
     "fleet": {"attach", "feed", "model", "sources"},
 }
 """Room -> rooms that it may import, itself apart. The command line (cli, commands, __main__) may import all of them."""

@@ -182,6 +182,7 @@ def _options(args: argparse.Namespace) -> Options:
         step=getattr(args, "step", None),
         slow_over_ms=getattr(args, "slow_over", None),
         stacks=not (getattr(args, "no_stacks", False) or os.environ.get("TUIMON_STACKS") == "0"),
+        pcie=getattr(args, "pcie", False),
     )
 
 
@@ -218,6 +219,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_steps(attach)
     _add_slow(attach)
+    _add_gpus(attach)
     _add_far(attach)
     many = attach.add_argument_group("many nodes (docs/many-nodes.md)")
     many.add_argument(
@@ -236,6 +238,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="for instance: python train.py --lr 0.1")
     _add_steps(run)
     _add_slow(run)
+    _add_gpus(run)
 
     listing = commands.add_parser(
         "list", parents=[common], help="the PyTorch processes of this machine, and whether tuimon can attach"
@@ -251,6 +254,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", parents=[common], help="start a bundled training program and watch it")
     demo.add_argument("name", nargs="?", metavar="NAME", help="which one (default: train_small_gpt)")
     _add_slow(demo)
+    _add_gpus(demo)
     _add_files(commands, common)
     _add_lab(commands, common)
     return parser
@@ -324,6 +328,15 @@ def _add_slow(parser: argparse.ArgumentParser) -> None:
         type=_milliseconds,
         metavar="MS",
         help="a slow step takes at least MS milliseconds longer than the usual one (default: 10; the whole rule: ? on screen)",
+    )
+
+
+def _add_gpus(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("GPUs (docs/gpu.md)")
+    group.add_argument(
+        "--pcie",
+        action="store_true",
+        help="read PCIe traffic also where the driver takes 20 ms for each reading (Hopper and newer tell it without)",
     )
 
 

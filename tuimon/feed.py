@@ -11,21 +11,17 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
-
 from tuimon import events as ev
+from tuimon.around import Around, gone_within, halted
 from tuimon.attach.connection import GOODBYE_S
 from tuimon.attach.launch import how_it_ended
 from tuimon.attach.refusal import Refused
 from tuimon.hook.wire import WireError
 from tuimon.model import Model
-from tuimon.sources.host import HostSource
 from tuimon.sources.inbox import Inbox
 from tuimon.sources.lines import Lines
 from tuimon.sources.live import LiveDecoder
-from tuimon.sources.nvml import NvmlSource
 from tuimon.sources.nvml_shared import SharedGpus
-from tuimon.sources.threads import ThreadSource
 from tuimon.tail import Tail
 from tuimon.ways import Contact, Session, Way
 
@@ -51,11 +47,13 @@ class LiveFeed:
         command: str | None = None,
         process: subprocess.Popen[bytes] | None = None,
         output: Path | None = None,
+        *,
+        pcie: bool = False,
     ) -> None:
         """`source`: a session that is there already, or the way to one, which `start` opens on a thread of its own.
 
         `command` is what the job is called; with a way, None: what the job itself says. `process` is given where tuimon
-        started the job itself, `output` where the job's output goes to a file.
+        started the job itself, `output` where the job's output goes to a file. `pcie`: read what the GPUs move over PCIe.
         """
         way = source if isinstance(source, Way) else None
         self.model = Model()
@@ -73,6 +71,7 @@ class LiveFeed:
         """Where the hook did not answer to the last word: that it is still in, and when it goes. None where it did."""
         self.refused: Refused | None = None
         """Why tuimon could not attach; None while it may still, and where it has."""
+        self.pcie = pcie
         self._way = way
         self._session = None if isinstance(source, Way) else source
         self._command = command
@@ -92,9 +91,8 @@ class LiveFeed:
         self._looked_ns = 0
         self._doing: str | None = None
         self._shared: SharedGpus | None = None
-        self._nvml: NvmlSource | None = None
-        self._host: HostSource | None = None
-        self._threads: ThreadSource | None = None
+        self._around: Around | None = None
+        """What is read of the machine; None before the attach, and where a far end reads it."""
         self._lines: Lines | None = None
         self._tail = None if output is None else Tail(output, self._inbox.put)
 
@@ -169,8 +167,9 @@ class LiveFeed:
 
     def nvml_waiting(self) -> float | None:
         """Seconds that NVML has not answered, None where it does."""
-        source = self._shared or self._nvml
-        return source.waiting_since() if source is not None else None
+        if self._around is not None:
+            return self._around.nvml_waiting()
+        return self._shared.waiting_since() if self._shared is not None else None
 
     def silence(self) -> tuple[float, str | None] | None:
         """For how many seconds the hook has said nothing, and what its process does ("stopped") where that is telling.
@@ -187,7 +186,7 @@ class LiveFeed:
             return silent_s, None
         if now - self._looked_ns > 1_000_000_000:
             self._looked_ns = now
-            self._doing = _halted(session.pid)
+            self._doing = halted(session.pid)
         return silent_s, self._doing
 
     def detach(self) -> None:
@@ -228,33 +227,27 @@ class LiveFeed:
         """Whether the process has ended, as far as can be seen from here."""
         if self._process is not None:
             return self._process.poll() is not None
-        return not session.brings_sources and _gone_within(session.pid, 0.0)
+        return not session.brings_sources and gone_within(session.pid, 0.0)
 
     def _still_in(self, session: Session) -> str:
         what = f"no answer within {GOODBYE_S:g} s: the hook is still in {session.pid} and takes itself out when it gets on"
-        stopped = not session.brings_sources and _halted(session.pid) == "stopped"
+        stopped = not session.brings_sources and halted(session.pid) == "stopped"
         return f"{what} (kill -CONT {session.pid})" if stopped else what
 
     def _stop_sources(self) -> None:
-        if self._shared is not None and self._session is not None:
-            self._shared.leave(self._session.pid)
-        if self._nvml is not None:
-            self._nvml.stop()
-        if self._host is not None:
-            self._host.stop()
-        if self._threads is not None:
-            self._threads.stop()
+        if self._around is not None:
+            self._around.stop()
         if self._tail is not None:
             self._tail.stop()
 
     def _notice_a_silent_end(self) -> None:
         """A job can die while a process that it forked holds the socket open; the stream has no end then, so we make one."""
-        session, host = self._session, self._host
-        if session is None or host is None or host.alive:
+        session, around = self._session, self._around
+        if session is None or around is None or around.host.alive:
             return
         if self._silent_end or self._detached or self._reader_over.is_set():
             return
-        if _gone_within(session.pid, 0.0):
+        if gone_within(session.pid, 0.0):
             self._silent_end = True
             threading.Thread(target=session.close, name="tuimon-close", daemon=True).start()
 
@@ -327,16 +320,9 @@ class LiveFeed:
             self._pass_on(session)
         if session.brings_sources:
             self._shared = None
-            return
-        if self._shared is not None:
-            self._shared.join(session.pid, self._inbox.put)
         else:
-            self._nvml = NvmlSource(self._inbox.put, session.pid)
-            self._nvml.start()
-        self._host = HostSource(self._inbox.put, session.pid)
-        self._host.start()
-        self._threads = ThreadSource(self._inbox.put, session.pid)
-        self._threads.start()
+            self._around = Around(self._inbox.put, session.pid, self._shared, pcie=self.pcie)
+            self._around.start()
 
     # ---------------------------------------------------------------- on the reader's thread
 
@@ -365,7 +351,7 @@ class LiveFeed:
                 self._inbox.put(ev.TargetEnded(self._now(), "lost", f"{reason}; the program goes on"))
         elif session.brings_sources:  # its processes are not ours to look at; the far end tells if one has ended
             self._inbox.put(ev.TargetEnded(self._now(), "lost", reason))
-        elif _gone_within(session.pid, grace_s):
+        elif gone_within(session.pid, grace_s):
             detail = "the process has ended (with what status only its parent knows)"
             self._inbox.put(ev.TargetEnded(self._now(), "exited", detail))
         else:
@@ -385,28 +371,3 @@ class LiveFeed:
 def _words(value: object) -> list[str]:
     """What should be a list of words, from a peer that may send anything."""
     return [str(word) for word in value] if isinstance(value, list) else []
-
-
-def _gone_within(pid: int, seconds: float) -> bool:
-    """Whether the process ends, or is a zombie, within so many seconds."""
-    deadline = time.monotonic() + seconds
-    pause = threading.Event()
-    while True:
-        try:
-            if psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-                return True
-        except psutil.Error:
-            return True
-        if time.monotonic() >= deadline:
-            return False
-        pause.wait(0.02)
-
-
-def _halted(pid: int) -> str | None:
-    """Why a process may say nothing, as far as the system tells: "stopped", "stopped by a debugger"; None: no idea."""
-    try:
-        status = psutil.Process(pid).status()
-    except psutil.Error:
-        return None
-    words: dict[str, str] = {psutil.STATUS_STOPPED: "stopped", psutil.STATUS_TRACING_STOP: "stopped by a debugger"}
-    return words.get(status)

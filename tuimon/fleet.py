@@ -33,7 +33,7 @@ class Fleet:
         self.jobs = Jobs()
         """What is known of ranks beside each other, by the member's place."""
         if len(self.members) > 1:
-            gpus = SharedGpus()
+            gpus = SharedGpus(pcie=any(feed.pcie for feed in self.members))
             for feed in self.members:
                 feed.share_gpus(gpus)
 

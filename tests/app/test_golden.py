@@ -13,6 +13,7 @@ import pytest
 
 from tests.app.steps_scene import slow_job
 from tests.support.fake_feed import SCENES, fleet
+from tests.support.gpu_scenes import MACHINES
 from tests.support.monitor import Driven, drive, settings
 from tests.support.points import compute, cpu, h100, windows
 
@@ -56,6 +57,17 @@ PICTURES = [
     ("h100", (80, 24), "braille", ("6", "p")),
     ("cpu", (120, 40), "braille", ()),
     ("cpu", (100, 30), "braille", ("6", "right")),
+    *(
+        (f"gpu-{machine}", size, "braille", ("5",))
+        for machine in ("no-gpu", "one", "eight", "mig", "lost")
+        for size in ((80, 24), (120, 40))
+    ),
+    ("gpu-eight", (80, 24), "braille", ()),
+    ("gpu-eight", (120, 40), "braille", ()),
+    ("gpu-silent", (80, 24), "ascii", ("5",)),
+    ("gpu-pool", (80, 24), "braille", ("5", "enter")),
+    ("gpu-one", (120, 40), "braille", ("5", "enter")),
+    ("gpu-no-gpu", (80, 24), "braille", ("5", "enter")),
 ]
 
 KNOWN = {"h100": h100, "cpu": cpu}
@@ -63,6 +75,7 @@ KNOWN = {"h100": h100, "cpu": cpu}
 
 WHOLE = {
     **SCENES,
+    **{f"gpu-{name}": events for name, events in MACHINES.items()},
     "slow": slow_job,
     "ranks": fleet,
     "ranks64": partial(fleet, 64),

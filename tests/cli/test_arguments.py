@@ -119,6 +119,12 @@ def test_how_much_slower_a_slow_step_is() -> None:
     assert untouched.slowness.over_ns == 0
 
 
+def test_what_goes_over_pcie_is_read_only_where_it_is_asked_for() -> None:
+    assert not parsed("attach", "1").pcie and not parsed("list").pcie
+    for words in (("attach", "1", "--pcie"), ("demo", "--pcie"), ("run", "--pcie", "a.py")):
+        assert parsed(*words).pcie
+
+
 def test_a_wrong_limit_for_slow_steps_is_told_why(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["attach", "1", "--slow-over", "-3"])

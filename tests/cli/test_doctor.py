@@ -153,7 +153,7 @@ def test_binding_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "_ask", lambda _nvml: ("570.1", [("NVIDIA H100", None), ("", "GPU lost")]))
+    monkeypatch.setattr(gpu, "_ask", lambda _nvml: gpu.Seen("570.1", [("NVIDIA H100", None), ("", "GPU lost")]))
     assert [check.state for check in gpu.checks()] == ["ok", "ok", "problem"]
 
 

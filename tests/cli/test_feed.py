@@ -189,7 +189,7 @@ def test_an_odd_hello_and_an_odd_goodbye_hold_nothing_up(odd: object) -> None:
     feed.start()
     feed.detach()
     assert ended(feed) and feed.model.target.ended == "detached"
-    assert feed._host is not None and not feed._host.alive
+    assert feed._around is not None and not feed._around.host.alive
     assert feed.left == ([] if not isinstance(odd, list) else ["1", "None"])
 
 

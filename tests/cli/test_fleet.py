@@ -157,7 +157,7 @@ def test_a_line_that_stalls_at_the_start_holds_nobody_up(opened, monkeypatch: py
     goes_on.set()
     feed._opener.join(60)
     assert ended(feed) and feed.model.target.ended == "detached"
-    assert feed._host is not None and not feed._host.alive  # it was begun after the leaving, and ended
+    assert feed._around is not None and not feed._around.host.alive  # it was begun after the leaving, and ended
 
 
 def test_leaving_cancels_an_attach_that_waits(opened) -> None:  # type: ignore[no-untyped-def]
@@ -288,8 +288,8 @@ def test_gpus_are_read_once_for_all(opened, monkeypatch: pytest.MonkeyPatch) -> 
     made: list[Any] = []
 
     class Source:
-        def __init__(self, put: Callable[[ev.Event], None], pid: int | None = None, *, everybody: bool = False) -> None:
-            self.put, self.everybody, self.started, self.stopped = put, everybody, 0, 0
+        def __init__(self, put: Callable[[ev.Event], None], *, everybody: bool, pcie: bool) -> None:
+            self.put, self.everybody, self.pcie, self.started, self.stopped = put, everybody, pcie, 0, 0
             made.append(self)
 
         def start(self) -> None:
@@ -303,19 +303,20 @@ def test_gpus_are_read_once_for_all(opened, monkeypatch: pytest.MonkeyPatch) -> 
             return 2.5
 
     monkeypatch.setattr("tuimon.sources.nvml_shared.NvmlSource", Source)
-    monkeypatch.setattr("tuimon.feed.NvmlSource", Source)
+    monkeypatch.setattr("tuimon.around.NvmlSource", Source)
     programs = [subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) for _ in "ab"]
     gates = [Gate(rank, program.pid) for rank, program in enumerate(programs)]
     try:
-        fleet = opened(Fleet([LiveFeed(gate.way) for gate in gates]))
+        fleet = opened(Fleet([LiveFeed(gate.way, pcie=True) for gate in gates]))
         for gate in gates:
             gate.answer.set()
         until(lambda: all(feed.silence() is not None for feed in fleet.members), "the sessions")
         (source,) = made
-        assert source.everybody and source.started == 1 and fleet.members[1].nvml_waiting() == 2.5
+        assert source.everybody and source.pcie and source.started == 1 and fleet.members[1].nvml_waiting() == 2.5
         held = ((gates[0].pid, 5 << 30), (1, 1 << 30))
+        listed = (ev.GpuProcess(gates[0].pid, 5 << 30, 40.0), ev.GpuProcess(1, 1 << 30))
         until(lambda: len(fleet.members[1]._shared._takers) == 2, "both to have joined")
-        source.put(ev.GpuSampled(1, 0, "GPU", 50.0, 6 << 30, 80 << 30, held=held))
+        source.put(ev.GpuSampled(1, 0, "GPU", 50.0, 6 << 30, 80 << 30, held=held, processes=listed))
         fleet.pump()
         first, second = (feed.model.surroundings.gpus[0] for feed in fleet.members)
         assert first.process_memory_bytes == 5 << 30 and first.held == () and first.missing == ()

@@ -11,6 +11,7 @@ from tests.support.hooked import run
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.gpu,
     pytest.mark.skipif(not Path("/dev/nvidia0").exists(), reason="there is no NVIDIA GPU here (/dev/nvidia0)"),
 ]
 

@@ -139,3 +139,15 @@ def test_rows_that_are_none_are_counted_and_said() -> None:
     model.apply([ev.StepsFolded(1, "optimizer", "", ("[1, 2", "[]"))])
     model.apply([ev.StepsFolded(1, "optimizer", "", ("[]", json.dumps([0, 3, 10**9, 5, 0, [0] * 9 + [5], []])))])
     assert model.steps.n == 4 and "2 of its node's messages" in model.coverage.not_available["some steps"]
+
+
+def test_a_reading_of_each_thing_passes_by_itself_and_a_gpu_that_is_lost_at_once() -> None:
+    folding = Folding(100_000, "injected")
+    well = [ev.GpuSampled(1, index, "H200", 1.0, 2, 3) for index in (0, 1)]
+    parts = [ev.MigSampled(1, 0, number, "", "", None, None, None, None, None) for number in (0, 1)]
+    for event in [*well, *parts, ev.ProcessTreeSampled(1, ()), ev.PoolSampled(1, 0, None, None, 1, 2)]:
+        assert folding.event(event)
+        assert not folding.event(event)
+    assert folding.event(ev.GpuSampled(2, 0, "H200", None, None, None, lost="GPU is lost"))
+    for event in (ev.XidSeen(3, 0, 79), ev.GpuSilent(3, 1, 3.0, "nvmlDeviceGetPowerUsage")):
+        assert folding.event(event) and folding.event(event)

@@ -318,3 +318,11 @@ def test_a_shell_that_answers_nonsense_is_refused(tmp_path: Path, says: str, cod
     with pytest.raises(Refused) as caught:
         near.connect(Place("evil", (str(directory / "evil"),), ssh=False), send=lambda _question: True)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("more", [{}, {"fold": True}, {"pcie": True}])
+def test_what_is_wanted_of_the_far_end_goes_over_the_line(line: Wire, more: dict[str, bool]) -> None:
+    with linked(line) as link:
+        link.open_session(1, {}, **more)
+    asked = next(message for message in line.requests if "attach" in message)
+    assert {word: asked.get(word) for word in ("fold", "pcie") if word in asked} == more

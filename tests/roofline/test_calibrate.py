@@ -343,7 +343,8 @@ class Nvml:
         self.processes, self.used = processes, used
 
     def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: object) -> list[Any]:
-        return [type("Process", (), {"pid": 40 + at}) for at in range(self.processes)]
+        row = {"usedGpuMemory": 1, "gpuInstanceId": 0xFFFFFFFF, "computeInstanceId": 0xFFFFFFFF}
+        return [type("Process", (), {"pid": 40 + at, **row}) for at in range(self.processes)]
 
     def nvmlDeviceGetUtilizationRates(self, handle: object) -> Any:
         return type("Rates", (), {"gpu": self.used})

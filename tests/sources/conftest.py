@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,17 +35,38 @@ def play(fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Puts a script under the real binding, in this process: `play(text)`."""
     import pynvml
 
-    monkeypatch.setattr(pynvml, "nvmlLib", ctypes.CDLL(str(fake_library)))
+    # so that several readings take no seconds; the floor has a test of its own
+    monkeypatch.setattr("tuimon.sources.nvml.LEAST_PERIOD_S", 0.001)
+    monkeypatch.setattr("tuimon.sources.nvml_xid.WAIT_MS", 5)  # a source ends when the wait does
+    library = ctypes.CDLL(str(fake_library))
+    monkeypatch.setattr(pynvml, "nvmlLib", library)
     # the binding keeps the addresses of functions; those of another library must go, before and after
     pynvml._nvmlGetFunctionPointer_cache.clear()
 
     def write(text: str) -> None:
-        script = tmp_path / "nvml.script"
-        script.write_text(text)
-        monkeypatch.setenv("FAKE_NVML_SCRIPT", str(script))
+        _write(tmp_path, text)
+        monkeypatch.setenv("FAKE_NVML_SCRIPT", str(tmp_path / "nvml.script"))
+        library.fakeReset()
 
     yield write
+    # a thread that has been asked to end, but not waited for, must not find another library, nor be counted in another test
+    deadline = time.monotonic() + 20
+    while left := [thread.name for thread in threading.enumerate() if thread.name.startswith("tuimon-nvml")]:
+        assert time.monotonic() < deadline, f"threads are left behind: {left}"
+        time.sleep(0.005)
     pynvml._nvmlGetFunctionPointer_cache.clear()
+
+
+@pytest.fixture
+def change(play: Callable[[str], None], tmp_path: Path) -> Callable[[str], None]:
+    """Puts another script in the place of the one that is played, while it is played: `change(text)`."""
+    return lambda text: _write(tmp_path, text)
+
+
+def _write(folder: Path, text: str) -> None:
+    new = folder / "nvml.script.new"
+    new.write_text(text)
+    new.replace(folder / "nvml.script")  # at once: it is read at any moment
 
 
 @pytest.fixture

@@ -40,6 +40,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         if len(arguments) == 2 and arguments[1] is Ellipsis:
             return st.lists(values(arguments[0]), max_size=3).map(tuple)
         return st.tuples(*[values(one) for one in arguments])
+    if isinstance(hint, type) and issubclass(hint, tuple):  # a NamedTuple
+        return st.builds(hint, *[values(one) for one in get_type_hints(hint).values()])
     return PLAIN[hint]
 
 

@@ -12,8 +12,9 @@ import pytest
 from tuimon.events import Event, GpuSampled
 from tuimon.sources import nvml_gpm
 from tuimon.sources.nvml import NvmlSource, binding
-from tuimon.sources.nvml_device import Calls, Device
+from tuimon.sources.nvml_device import Device
 from tuimon.sources.nvml_gpm import ALL, METRICS, Gpm
+from tuimon.sources.nvml_readers import Calls
 
 Play = Callable[[str], None]
 Until = Callable[[Callable[[], bool]], None]
@@ -21,6 +22,7 @@ Until = Callable[[Callable[[], bool]], None]
 HOPPER = """
 0 gpm.support 1
 0 gpm.2 93.5
+0 gpm.3 41
 0 gpm.5 71.5 12.5
 0 gpm.10 38
 0 gpm.11 0
@@ -59,7 +61,13 @@ def test_values_are_those_between_two_samples(play: Play, time_passes: Callable[
     assert gpm.read(handle) == ({}, [(ALL, "not yet: it takes two readings")])
     time_passes(1)
     values, missing = gpm.read(handle)
-    assert values == {"sm_activity": 93.5, "tensor_activity": 71.5, "dram_activity": 38.0, "fp64_activity": 0.0}
+    assert values == {
+        "sm_activity": 93.5,
+        "sm_occupancy": 41.0,
+        "tensor_activity": 71.5,
+        "dram_activity": 38.0,
+        "fp64_activity": 0.0,
+    }
     assert missing == [
         ("fp32_activity", "not supported on this GPU"),
         ("fp16_activity", "the driver gave 101.7, which cannot be"),

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tuimon.events import Event, HostSampled, NotAvailable
-from tuimon.sources.host import HostSource, RunQueue, major_faults
+from tuimon.sources.host import HostSource
+from tuimon.sources.kernel import RunQueue, Usage, usage
+from tuimon.sources.tree import Totals
 
 Until = Callable[[Callable[[], bool]], None]
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture
@@ -75,6 +80,34 @@ def test_what_may_not_be_read_is_none(child: subprocess.Popen[bytes], until: Unt
     assert isinstance(sample, HostSampled)
     assert sample.read_bytes is sample.written_bytes is sample.rss_bytes is None
     assert sample.threads == 1
+    why = dict(sample.missing)
+    assert "/proc/PID/io" in why["read_bytes"] and "no permission" in why["rss_bytes"]
+    assert why["cpu_percent"] == "it takes two readings" and why["tree_rss_bytes"] == "the processes below it are not read"
+
+
+def test_each_value_that_is_none_has_its_reason(child: subprocess.Popen[bytes], until: Until) -> None:
+    """But for what is an answer: no quota, no limit."""
+    none = {
+        "quota_cores",
+        "periods",
+        "throttled_periods",
+        "throttled_s",
+        "memory_limit_bytes",
+        "memory_group_bytes",
+        "oom_kills",
+    }
+    totals: list[Totals | None] = [None, Totals(None, 7)]
+    for below in totals:
+        got: list[Event] = []
+        source = HostSource(got.append, child.pid, period=0.01, totals=lambda below=below: below)  # type: ignore[misc]
+        source.start()
+        until(lambda got=got: len(got) >= 2)  # type: ignore[misc]
+        source.stop(20)
+        for sample in got:
+            assert isinstance(sample, HostSampled)
+            absent = {one.name for one in fields(sample) if getattr(sample, one.name) is None}
+            assert absent - none == set(dict(sample.missing)) - {"cgroup"}
+            assert "tree_cpu_percent" in absent
 
 
 def test_a_reading_that_breaks_says_so(child: subprocess.Popen[bytes], until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +165,34 @@ class TestRunQueue:
 
 
 def test_a_command_with_parentheses_and_spaces_does_not_shift_the_fields() -> None:
-    numbers = "R 1 1 1 0 -1 4194304 100 200 33 44 5 6"
-    assert major_faults(f"7 (odd ) name (x) {numbers}") == 33
-    assert major_faults("7 (short) R 1") is None
-    assert major_faults("") is None
+    numbers = f"R 1 1 1 0 -1 4194304 100 200 33 44 {5 * TICKS} {2 * TICKS}"
+    assert usage(f"7 (odd ) name (x) {numbers}") == Usage(100, 33, 5.0, 2.0)
+    assert usage("7 (short) R 1") is None
+    assert usage("") is None
+
+
+def test_what_the_process_may_use_and_has_used(child: subprocess.Popen[bytes], until: Until) -> None:
+    got: list[Event] = []
+    source = HostSource(got.append, child.pid, period=0.02)
+    source.start()
+    until(lambda: any(isinstance(event, HostSampled) and (event.user_s or 0) > 0 for event in got))
+    source.stop(20)
+    sample = got[-1]
+    assert isinstance(sample, HostSampled)
+    assert sample.minor_faults is not None and sample.minor_faults > 0
+    assert sample.system_s is not None and sample.system_s >= 0
+    assert sample.cores == os.cpu_count() and 0 < (sample.cores_allowed or 0) <= (sample.cores or 0)
+    assert bool(sample.cgroup) == (dict(sample.missing).get("cgroup") is None)
+    assert sample.tree_cpu_percent is sample.tree_rss_bytes is None  # nobody reads the tree
+
+
+def test_affinity_bounds_what_it_may_use(child: subprocess.Popen[bytes], until: Until) -> None:
+    os.sched_setaffinity(child.pid, {min(os.sched_getaffinity(child.pid))})
+    got: list[Event] = []
+    source = HostSource(got.append, child.pid, totals=lambda: Totals(250.0, 7))
+    source.start()
+    until(lambda: bool(got))
+    source.stop(20)
+    sample = got[0]
+    assert isinstance(sample, HostSampled) and (sample.cores_allowed or 2) <= 1
+    assert (sample.tree_cpu_percent, sample.tree_rss_bytes) == (250.0, 7)

@@ -75,6 +75,8 @@ MESSAGES: list[dict[str, Any]] = [
     {"k": "gap", "t": T, "what": "frames.eager_calls", "why": "no"},
     {"k": "device", "t": T, "rows": [[1, T, 5]]},
     {"k": "sync", "t": T, "rows": [[2, 5, 1]]},
+    {"k": "pool", "t": T, "device": 0, "uuid": "GPU-1", "pci": "00000000:3B:00.0", "backend": "native", "allocated": 1,
+     "reserved": 2, "active": 1, "inactive_split": 1, "peak": 2, "retries": 0, "ooms": 0},
     {"k": "event", "type": "GpuSampled", "t_ns": T, "index": 0, "name": "g", "utilization": 1.0, "memory_used_bytes": 1,
      "memory_total_bytes": 2, "throttle": ["x"], "missing": [["power_w", "y"]], "held": [[1, 2]]},
     {"k": "event", "type": "HostSampled", "t_ns": T, "cpu_percent": 1.0, "rss_bytes": 1, "threads": 1, "host_cpu_percent": 1.0,

@@ -103,7 +103,8 @@ def test_parsing() -> None:
     assert sched("5000 700 3\n") == Sched(5000, 700)
     assert sched("0 0 0") is None and sched("what") is None and sched("") is None
     numbers = " ".join(str(number) for number in range(4, 53))
-    assert faults(f"7 (odd ) name (x) R {numbers}") == Faults(10, 12, 42)
+    assert faults(f"7 (odd ) name (x) R {numbers}") == Faults(10, 12, 42, "odd ) name (x", 39)
+    assert faults("7 (early) R " + " ".join(["5"] * 20)) == Faults(5, 5, None, "early", None)
     assert faults("7 (short) R 1") is None
 
 
@@ -126,23 +127,6 @@ class TestKernel:
         (tmp_path / "io").write_text("full avg10=1.00\n")
         assert kernel.pressure(tmp_path) == (("cpu", 12.5),)
         assert kernel.pressure(tmp_path / "none") == ()
-
-    def test_the_quota_of_a_group_and_of_those_above_it(self, tmp_path: Path) -> None:
-        inner = tmp_path / "a" / "b"
-        inner.mkdir(parents=True)
-        (inner / "cpu.stat").write_text("usage_usec 5\nthrottled_usec 1500000\n")
-        (tmp_path / "a" / "cpu.stat").write_text("throttled_usec 500000\n")
-        (tmp_path / "cpu.stat").write_text("usage_usec 5\n")
-        files = kernel.control_groups("0::/a/b\n", tmp_path)
-        assert len(files) == 3 and kernel.throttled_s(files) == 2.0
-        assert kernel.control_groups("0::/../elsewhere\n", tmp_path) == []
-        assert kernel.throttled_s([]) is None
-
-    def test_the_older_kind_of_group(self, tmp_path: Path) -> None:
-        (tmp_path / "cpu,cpuacct" / "job").mkdir(parents=True)
-        (tmp_path / "cpu,cpuacct" / "job" / "cpu.stat").write_text("nr_periods 3\nthrottled_time 250000000\n")
-        files = kernel.control_groups("4:memory:/job\n3:cpu,cpuacct:/job\n", tmp_path)
-        assert kernel.throttled_s(files) == 0.25
 
 
 class TestLines:

@@ -198,6 +198,7 @@ class MonitorApp(ThemedApp[None]):
             standings=standings,
             rank=self.pump.selected,
             verdicts=self._standings.verdicts,
+            lateness=self.pump.jobs.of(self.pump.selected) if self.pump.jobs is not None else None,
         )
 
     def _status(self) -> Status:

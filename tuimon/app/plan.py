@@ -49,8 +49,9 @@ _COLUMN = (
 _COLUMN_ORDER = ("now", "boundaries", "recompiles", "regions", "surroundings", "roofline", "log")
 
 
-def plan(width: int, height: int, zoomed: str | None = None, ranks: bool = False) -> Plan:
-    """The boxes of a terminal of this size; `zoomed` names a panel that has it all to itself, `ranks`: they need a line."""
+def plan(width: int, height: int, zoomed: str | None = None, ranks: bool = False, gpus: bool = False) -> Plan:
+    """The boxes of a terminal of this size; `zoomed` names a panel that has it all to itself, `ranks`: they need a line;
+    `gpus`: they need one beside the host's."""
     if width <= 0 or height <= 0:
         return Plan(None, None)
     tiny = width < TINY_WIDTH or height < TINY_HEIGHT
@@ -65,13 +66,15 @@ def plan(width: int, height: int, zoomed: str | None = None, ranks: bool = False
         return Plan(target, keys, {zoomed: Box(0, top, width, body)})
     if width >= WIDE_WIDTH and body >= WIDE_HEIGHT - 3:
         return Plan(target, keys, _wide(width, top, body))
-    return Plan(target, keys, _column(width, top, body))
+    return Plan(target, keys, _column(width, top, body, gpus))
 
 
-def _column(width: int, top: int, body: int) -> dict[str, Box]:
+def _column(width: int, top: int, body: int, gpus: bool) -> dict[str, Box]:
     heights: dict[str, int] = {}
     left = body
     for name, least, _, _ in _COLUMN:
+        if name == "surroundings" and gpus and least < left:
+            least += 1
         if least <= left:
             heights[name] = least
             left -= least

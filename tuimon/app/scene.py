@@ -11,6 +11,7 @@ from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import Widths
 from tuimon.draw.text import Line
 from tuimon.model import Model
+from tuimon.model.ranks.lateness import Lateness
 from tuimon.model.ranks.verdicts import Verdict
 from tuimon.roofline.ceilings import Ceiling
 
@@ -94,6 +95,8 @@ class Scene:
     """Which of `ranks` the rest of the scene is about."""
     verdicts: tuple[Verdict, ...] = ()
     """What a person should know of the ranks beside each other, the most costly first."""
+    lateness: Lateness | None = None
+    """What is known of the ranks of this one's job beside each other; None where it is not compared with others."""
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from tuimon.model import Model
 from tuimon.model.parts import Lap, Sizes
 from tuimon.model.statistics import WINDOW, Durations
+from tuimon.model.surroundings import image as still_surroundings
 
 
 class _StillDurations(Durations):
@@ -76,12 +77,7 @@ def still(model: Model) -> Model:
     image.coverage = copy.copy(model.coverage)
     image.coverage.instruments = dict(model.coverage.instruments)
     image.coverage.not_available = dict(model.coverage.not_available)
-    image.surroundings = copy.copy(model.surroundings)
-    image.surroundings.gpus = dict(model.surroundings.gpus)
-    image.surroundings.gpu_history = {
-        index: deque(history, history.maxlen) for index, history in model.surroundings.gpu_history.items()
-    }
-    image.surroundings.cpu_history = deque(model.surroundings.cpu_history, model.surroundings.cpu_history.maxlen)
+    image.surroundings = still_surroundings(model.surroundings)
     image.log = deque(model.log, model.log.maxlen)
     image.versions = Counter(model.versions)
     return image

@@ -66,7 +66,7 @@ def watch_all(ways: Sequence[Way], options: Options, *, each: bool = True) -> in
 
     `each`: all of them were asked for by name, so that one which cannot be attached to is a failure, though the others go on.
     """
-    fleet = Fleet([LiveFeed(way) for way in ways])
+    fleet = Fleet([LiveFeed(way, pcie=options.pcie) for way in ways])
     for feed in fleet.members:
         options.judge(feed.model)
     fleet.start()
@@ -150,8 +150,8 @@ def _ways(
 ) -> list[Way]:
     """A way to each process that is meant. Connects to other hosts, which may ask for a password: no screen yet."""
     places = dict(wanted.places)
-    hook = options.hook
     here: list[Target] = []
+    hook = options.hook
     places.update((place, []) for place in places_of(far.nodes, far.via) if place not in places)
     if far.via is not None and not far.nodes:
         places[via(far.via)] = wanted.pids
@@ -176,8 +176,10 @@ def _ways(
     if nothing is not None and not meant:
         raise nothing
     fold = len(meant) > FEW if far.fold is None else far.fold
-    over_ns = options.slow_over_ns
-    return ways + [far_way(link, link.place, target, patience, hook, fold=fold, over_ns=over_ns) for link, target in meant]
+    over_ns, pcie = options.slow_over_ns, options.pcie
+    return ways + [
+        far_way(link, link.place, target, patience, hook, fold=fold, over_ns=over_ns, pcie=pcie) for link, target in meant
+    ]
 
 
 def far_way(
@@ -189,12 +191,14 @@ def far_way(
     *,
     fold: bool = False,
     over_ns: int | None = None,
+    pcie: bool = False,
 ) -> Way:
     """The way to a process of another host. `hook`: what goes to the hook there; `fold`: its calls are counted there, and a
-    step is slow there where it takes `over_ns` longer than the usual (None: as the rule has it)."""
+    step is slow there where it takes `over_ns` longer than the usual (None: as the rule has it); `pcie`: what its GPUs move
+    over PCIe is read there."""
 
     def begin(contact: Contact) -> Session:
-        return link.open_session(target.pid, hook or {}, contact, patience=patience, fold=fold, over_ns=over_ns)
+        return link.open_session(target.pid, hook or {}, contact, patience=patience, fold=fold, over_ns=over_ns, pcie=pcie)
 
     return _way(target, place.name, begin)
 

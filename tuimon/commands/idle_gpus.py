@@ -10,6 +10,8 @@ from typing import Any
 
 from tuimon.sources import nvml_words as words
 from tuimon.sources.nvml import NoBinding, binding
+from tuimon.sources.nvml_processes import listed
+from tuimon.sources.nvml_readers import Absent, Calls, memory, number, text
 
 MOST_UTILIZATION = 5
 EVERY_S = 0.5
@@ -32,10 +34,12 @@ class Gpu:
     def busy(self) -> str | None:
         """Why it cannot be measured now; None where nobody uses it."""
         try:
-            processes = self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.handle)
-            used = int(self.nvml.nvmlDeviceGetUtilizationRates(self.handle).gpu)
+            processes = listed(self.nvml, Calls(), self.handle)
+            used = number(self.nvml.nvmlDeviceGetUtilizationRates(self.handle).gpu, most=100)
         except self.nvml.NVMLError as error:
             return f"whether somebody uses it cannot be told: {words.no_value(error.value)}"
+        except Absent as absent:
+            return f"whether somebody uses it cannot be told: {absent}"
         if processes:
             pids = ", ".join(str(process.pid) for process in processes[:4])
             return f"{len(processes)} process{'es' if len(processes) > 1 else ''} use it (pid {pids})"
@@ -66,7 +70,7 @@ def gpus() -> tuple[list[Gpu], str]:
         return [], str(error)
     try:
         nvml.nvmlInit()
-        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        driver = text(nvml.nvmlSystemGetDriverVersion())
         count = int(nvml.nvmlDeviceGetCount())
     except nvml.NVMLError as error:
         return [], words.cannot_start(error.value)
@@ -74,15 +78,11 @@ def gpus() -> tuple[list[Gpu], str]:
     for index in range(count):
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
-            name = _text(nvml.nvmlDeviceGetName(handle))
+            name = text(nvml.nvmlDeviceGetName(handle))
         except nvml.NVMLError:
             continue
-        memory = None
-        with contextlib.suppress(nvml.NVMLError):
-            memory = int(nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2).total)
-        found.append(Gpu(index, name, memory, driver, handle, nvml))
+        total = None
+        with contextlib.suppress(nvml.NVMLError, Absent):
+            total = memory(nvml, Calls(), handle)[1]
+        found.append(Gpu(index, name, total, driver, handle, nvml))
     return found, "" if found else "the NVIDIA driver shows no GPU that can be opened"
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

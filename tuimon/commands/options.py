@@ -41,6 +41,8 @@ class Options:
     """How much longer than the usual a slow step takes at least; None: as the rule has it."""
     stacks: bool = True
     """Whether the job's stack may be looked at while nothing else tells what it does."""
+    pcie: bool = False
+    """Whether to read what the GPUs move over PCIe, for which the driver holds up the reading thread."""
 
     @property
     def hook(self) -> dict[str, object]:

@@ -54,7 +54,7 @@ def run(command: Sequence[str], options: Options, env: Mapping[str, str] | None 
                 relay.to(refusal.process)
                 return _see_out(refusal.process, output, told=refusal.code == "ended")
         relay.to(process)
-        feed = LiveFeed(session, shlex.join(command), process, output)
+        feed = LiveFeed(session, shlex.join(command), process, output, pcie=options.pcie)
         options.judge(feed.model)
         feed.start()
         if output is None:

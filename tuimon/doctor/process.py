@@ -12,7 +12,7 @@ from tuimon.attach.find import belongings, choice
 from tuimon.attach.find.process import Target, describe
 from tuimon.attach.inject import ladder, seccomp
 from tuimon.attach.refusal import Refused
-from tuimon.doctor import attached
+from tuimon.doctor import attached, gpu
 from tuimon.doctor.checks import Check, note, ok, problem
 
 PART = "process"
@@ -59,7 +59,7 @@ def checks(pid: int) -> tuple[list[Check], bool]:
     if target is not None:
         found += [*_python(pid, target), *_role(target)]
     monitors = _other_tuimon(pid)
-    found += [_namespaces(pid, facts), _filter(facts), *_threads(pid), monitors]
+    found += [_namespaces(pid, facts), _filter(facts), *_threads(pid), *gpu.of_process(pid), monitors]
     code = ""
     if works and monitors.state == "problem":
         works, code = False, "already-attached"

@@ -50,7 +50,19 @@ from tuimon.events.running import (
     SyncLooked,
     ThreadSeen,
 )
-from tuimon.events.surroundings import GpuSampled, GpuUnavailable, HostSampled, ThreadSampled
+from tuimon.events.surroundings import (
+    GpuProcess,
+    GpuSampled,
+    GpuSilent,
+    GpuUnavailable,
+    HostSampled,
+    MigSampled,
+    PoolSampled,
+    ProcessTreeSampled,
+    ThreadSampled,
+    TreeRow,
+    XidSeen,
+)
 from tuimon.events.target import Attaching, EndKind, HookStatus, Line, NotAvailable, TargetEnded, TargetSeen
 
 __all__ = [
@@ -68,7 +80,9 @@ __all__ = [
     "EndKind",
     "Event",
     "FrameSeen",
+    "GpuProcess",
     "GpuSampled",
+    "GpuSilent",
     "GpuUnavailable",
     "GraphBroke",
     "GraphRow",
@@ -82,9 +96,12 @@ __all__ = [
     "KernelsSeen",
     "Line",
     "LoopsSeen",
+    "MigSampled",
     "NotAvailable",
     "PhaseBegan",
     "PhaseEnded",
+    "PoolSampled",
+    "ProcessTreeSampled",
     "Role",
     "Samples",
     "SiteSeen",
@@ -97,5 +114,7 @@ __all__ = [
     "Tensor",
     "ThreadSampled",
     "ThreadSeen",
+    "TreeRow",
     "WindowChanged",
+    "XidSeen",
 ]

@@ -23,6 +23,13 @@ def gather(settings):
     }
 
 
+def compile_id():
+    """Dynamo's id of the compilation that runs on this thread, as text; None outside of one."""
+    context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
+    current = context.current_compile_id() if context is not None else None
+    return None if current is None else str(current)
+
+
 def frame_evaluator():
     """Dynamo's C module for frame evaluation, which is part of torch itself; None while the job has not imported torch."""
     return getattr(getattr(sys.modules.get("torch._C"), "_dynamo", None), "eval_frame", None)

@@ -10,7 +10,7 @@ import sys
 import weakref
 from functools import partial
 
-from . import timers
+from . import facts, timers
 from .graphs import autograd_functions, is_autograd_function
 from .remains import Mortal
 from .sizes import Sizes
@@ -90,7 +90,7 @@ class Regions(metaclass=Mortal):
     def _place_new(self, graph, name, value):
         if not name.startswith((FORWARD, RESUME)) or not callable(value) or not self._hook.here[0]:
             return value
-        compile_id = self._hook.compile_id()
+        compile_id = facts.compile_id()
         wrapper = self._wrap(graph.global_scope, name, value, compile_id, getattr(graph, "f_code", None), False, graph)
         if name.startswith(FORWARD):
             self.find_backwards(False, dict.fromkeys(autograd_functions(value), compile_id))

@@ -27,6 +27,7 @@ from .loops import Loops
 from .marks import Marks
 from .now import Now
 from .outbox import Outbox
+from .pool import Pool
 from .regions import Regions
 from .remains import Mortal
 from .settings import Settings
@@ -77,6 +78,7 @@ class Session(metaclass=Mortal):
         self._looking = Looking(self, self.loops, self._options.get("stacks") is not False)
         self._marks = Marks(self, self._options.get("step"))
         self.clock = DeviceClock(self)
+        self._pool = Pool(self)
         self._regions = Regions(self)
         self.sites = Sites(self)
         self.thread_clock = ThreadClock(self)
@@ -115,12 +117,6 @@ class Session(metaclass=Mortal):
     def next_number(self):
         """A fresh instrument number."""
         return next(self._numbers)
-
-    def compile_id(self):
-        """Dynamo's id of the compilation that runs on this thread, as text; None outside of one."""
-        context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
-        current = context.current_compile_id() if context is not None else None
-        return None if current is None else str(current)
 
     def send_added(self, number, role, compile_id, name, function, file, line, before_attach, backend=None, **more):
         """Tell tuimon what an instrument number stands for. Always before its first sample. `more`: what only its role has."""
@@ -324,6 +320,7 @@ class Session(metaclass=Mortal):
                 self.guarded("eager calls", self.eager.look, None)
                 self.guarded("loops", self.loops.second, None)
                 self.clock.poll()
+                self.guarded("memory pool", self._pool.second, None)
                 self._names.look()
                 self._tell_status()
             self.outbox.flush()

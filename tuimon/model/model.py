@@ -26,21 +26,18 @@ from tuimon.model.parts import (
     Region,
     Running,
     Steps,
-    Surroundings,
     Target,
 )
 from tuimon.model.ranks.digest import Digester
 from tuimon.model.ranks.folded import FoldedSteps
 from tuimon.model.slow.fold import Slowness
 from tuimon.model.steps.counting import Told
+from tuimon.model.surroundings import Surroundings
 from tuimon.model.warmup import Warmup
 from tuimon.model.windows import MOST_WINDOWS, Window, WindowFold
 
 LOG_LINES = 2000
 """Lines of the event log that are kept."""
-
-HISTORY = 512
-"""Readings kept for a sparkline."""
 
 MOST_GPUS = 256
 MOST_GAPS = 256
@@ -108,6 +105,11 @@ class Model:
             ev.GpuSampled: self._gpu_sampled,
             ev.GpuUnavailable: self._gpu_unavailable,
             ev.HostSampled: self._host_sampled,
+            ev.MigSampled: self._about_gpus(self.surroundings.part),
+            ev.GpuSilent: self._about_gpus(self.surroundings.silence),
+            ev.XidSeen: self._xid_seen,
+            ev.PoolSampled: self._about_gpus(self.surroundings.pool),
+            ev.ProcessTreeSampled: self._tree_sampled,
             ev.GraphSeen: self.graph_fold.seen,
             ev.WindowChanged: windows.changed,
             ev.KernelsSeen: windows.kernels,
@@ -115,6 +117,7 @@ class Model:
             **self._compiler.handlers,
             **self._calls.handlers,
             **self.slowness.handlers,
+            ev.ThreadSampled: self._thread_sampled,
             ev.InstrumentAdded: self._instrument_added,
             ev.Samples: self._samples,
             ev.StepsFolded: self.folded.take,
@@ -290,22 +293,39 @@ class Model:
         gpus = self.surroundings.gpus
         if event.index not in gpus and not self.room("GPUs", gpus, MOST_GPUS):
             return
-        gpus[event.index] = event
-        history = self.surroundings.gpu_history.setdefault(event.index, deque(maxlen=HISTORY))
-        history.append(event.utilization)
-        self.surroundings.gpu_why_not = None
+        self.surroundings.gpu(event)
         self.slowness.gpu(event)
         self.changed("gpu")
 
     def _gpu_unavailable(self, event: ev.GpuUnavailable) -> None:
         if self.surroundings.gpu_why_not != event.why:
-            self.surroundings.gpu_why_not = event.why
+            self.surroundings.gpu_why_not, self.surroundings.gpu_kind = event.why, event.kind
             self.changed("gpu")
 
+    def _about_gpus(self, take: Callable[[Any], None]) -> Callable[[Any], None]:
+        def handler(event: ev.Event) -> None:
+            take(event)
+            self.changed("gpu")
+
+        return handler
+
+    def _xid_seen(self, event: ev.XidSeen) -> None:
+        self.surroundings.xids.append(event)
+        where = "a GPU" if event.index is None else f"GPU {event.index}"
+        self.say(event.t_ns, "tuimon", f"the driver reports XID {event.xid} on {where}")
+        self.changed("gpu")
+
     def _host_sampled(self, event: ev.HostSampled) -> None:
-        self.surroundings.host = event
+        self.surroundings.take_host(event)
         if self.warmup.rss_first is None:
             self.warmup.rss_first = event.rss_bytes
-        self.surroundings.cpu_history.append(event.cpu_percent)
         self.slowness.host(event)
         self.changed("host")
+
+    def _tree_sampled(self, event: ev.ProcessTreeSampled) -> None:
+        self.surroundings.tree = event
+        self.changed("host")
+
+    def _thread_sampled(self, event: ev.ThreadSampled) -> None:
+        self.surroundings.thread(event)  # ten a second: the next reading of the host says that it has changed
+        self.slowness.handlers[ev.ThreadSampled](event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from tuimon.events import GpuSampled, GraphSeen, HostSampled
+from tuimon.events import GraphSeen
 from tuimon.model.statistics import Durations
 from tuimon.model.steps.parts import SlowStep, StepAccount, StepEvidence
 
@@ -343,18 +343,6 @@ class Coverage:
         """Why the function that was named for it (`--step`) marks no step, in words; empty where it does, or none was named."""
         state = self.instruments.get("marked steps", "on")
         return "" if state == "on" else state.removeprefix("on: ")
-
-
-@dataclass(slots=True)
-class Surroundings:
-    """GPU and host, the latest reading and a history for the sparklines."""
-
-    gpus: dict[int, GpuSampled] = field(default_factory=dict)
-    gpu_why_not: str | None = None
-    gpu_history: dict[int, deque[float | None]] = field(default_factory=dict)
-    """Utilisation in percent, one value a reading."""
-    host: HostSampled | None = None
-    cpu_history: deque[float | None] = field(default_factory=lambda: deque(maxlen=512))
 
 
 @dataclass(frozen=True, slots=True)

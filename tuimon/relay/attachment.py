@@ -14,7 +14,7 @@ from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 from tuimon.hook import wire
 from tuimon.relay.outgoing import Outgoing
-from tuimon.sources import carried, windows
+from tuimon.sources import carried, gpu_use, windows
 from tuimon.sources.nvml import NvmlSource
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Attachment:
         self._leaving = False
         self._sources: list[Source] = []
         self._told = 0
-        self._fold = bool(request.get("fold"))
+        self._fold, self._pcie = bool(request.get("fold")), bool(request.get("pcie"))
         self._over_ns = request.get("over")
         if self._over_ns is not None and (type(self._over_ns) is not int or self._over_ns < 0):
             raise ValueError("over is a number of ns, or null")
@@ -85,7 +85,9 @@ class Attachment:
         with self._lock:
             if self._leaving:
                 return
-            self._sources = [NvmlSource(self._event, session.pid), *self._host_source(session.pid)]
+            family, opened = gpu_use.family(session.pid), gpu_use.opened(session.pid)
+            nvml = NvmlSource(self._event, session.pid, pcie=self._pcie, family=family, opened=opened)
+            self._sources = [nvml, *self._host_source(session.pid)]
             for source in self._sources:
                 source.start()
         threading.Thread(target=self._watch, args=(session,), name=f"tuimon watch {session.pid}", daemon=True).start()
@@ -197,14 +199,17 @@ class Attachment:
     # ------------------------------------------------------------------------------------------------------- sources
 
     def _host_source(self, pid: int) -> list[Source]:
+        from tuimon.sources.tree import TreeSource
+
+        tree = TreeSource(self._event, pid)
         try:
             from tuimon.sources.host import HostSource
             from tuimon.sources.threads import ThreadSource
         except ImportError as error:
             why = f"no psutil at the far end ({error}): pip install psutil there"
             self._event(ev.NotAvailable(time.monotonic_ns(), "host", why))
-            return []
-        return [HostSource(self._event, pid), ThreadSource(self._event, pid)]
+            return [tree]
+        return [tree, HostSource(self._event, pid, totals=tree.totals), ThreadSource(self._event, pid)]
 
     def _event(self, event: ev.Event) -> None:
         if self._folding is None or self._folding.event(event) or self._whole:

@@ -20,12 +20,12 @@ from tuimon.sources.live import LiveDecoder
 STATUS_S = 2.0
 """So often the hook's word on itself is passed on, where nothing in it is new."""
 READING_S = 10.0
-"""The same for a reading of the host and of a GPU."""
+"""The same for a reading of the host, of a GPU, and of what else there are readings of."""
 
 _FOLDED = (
     ev.Samples, ev.StackSeen, ev.SiteSeen, ev.LoopsSeen, ev.DeviceSamples, ev.SyncLooked, ev.ThreadSampled, ev.SourceSeen,
 )  # fmt: skip
-_READINGS = (ev.HostSampled, ev.GpuSampled)
+_READINGS = (ev.HostSampled, ev.GpuSampled, ev.MigSampled, ev.ProcessTreeSampled, ev.PoolSampled)
 
 
 class Folding:
@@ -75,7 +75,7 @@ class Folding:
             fresh, self._instruments = news != self._instruments, news
             return self._due(ev.HookStatus, STATUS_S) or fresh
         if isinstance(event, _READINGS):
-            return self._due((type(event), getattr(event, "index", 0)), READING_S)
+            return self._due(_of(event), READING_S)
         return True
 
     def _due(self, what: object, every_s: float) -> bool:
@@ -84,3 +84,14 @@ class Folding:
         if due:
             self._told[what] = now
         return due
+
+
+def _of(event: ev.Event) -> object:
+    """Of what it is a reading. A GPU that is lost is another one than it was: that must not wait."""
+    if isinstance(event, ev.GpuSampled):
+        return ev.GpuSampled, event.index, event.lost is not None
+    if isinstance(event, ev.MigSampled):
+        return ev.MigSampled, event.gpu, event.number
+    if isinstance(event, ev.PoolSampled):
+        return ev.PoolSampled, event.device
+    return type(event)

@@ -146,18 +146,20 @@ class Link:
         then_close: bool = False,
         fold: bool = False,
         over_ns: int | None = None,
+        pcie: bool = False,
     ) -> FarSession:
         """Attach to a process over there. Raises Refused.
 
         `then_close` has the connection end with the session. With `fold` the far end counts the steps and sends what came of
-        them, in place of every call; a step `over_ns` longer than the usual is slow there (None: as the rule has it).
+        them, in place of every call; a step `over_ns` longer than the usual is slow there (None: as the rule has it). With
+        `pcie` it reads what the GPUs there move over PCIe.
         """
         contact = contact or Contact()
         s = next(self._numbers)
         answers = self._waiting[s] = Answers("attached", "refused")
         cancelled_at: float | None = None
         try:
-            more: dict[str, object] = {"fold": True} if fold else {}
+            more: dict[str, object] = {word: True for word, on in (("fold", fold), ("pcie", pcie)) if on}
             if fold and over_ns is not None:
                 more["over"] = over_ns
             self._must_send({"attach": s, "pid": pid, "options": options, "patience": patience, **more})

@@ -5,9 +5,9 @@ for each connection, so that what a login script prints in between is passed ove
 from there on both directions are frames of `hook.wire`.
 
 Near to far, JSON frames: `{"list": n, "everything": bool}`, `{"choose": n, "pids": [..], "everybody": bool}`,
-`{"attach": s, "pid":, "options": {..}, "patience": seconds or null, "fold": bool, "over": ns}` (with "fold": how much
-longer than the usual a slow step takes at least; may be missing), `{"whole": s, "on": bool}` (of a session that is folded: pass
-its calls on too, or no more), `{"cancel": s}`, `{"detach": s, "seconds":}`,
+`{"attach": s, "pid":, "options": {..}, "patience": seconds or null, "fold": bool, "over": ns, "pcie": bool}` (with "fold": how
+much longer than the usual a slow step takes at least; may be missing), `{"whole": s, "on": bool}` (of a session that is folded:
+pass its calls on too, or no more), `{"cancel": s}`, `{"detach": s, "seconds":}`,
 `{"hook": s, "message": {..}}` (a command for the hook), `{"beat": ns of the near end's clock, "got": bytes taken so far}`.
 n and s are numbers that the near end chooses; s names a session.
 

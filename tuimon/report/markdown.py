@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tuimon.draw.text import clean
-from tuimon.report import phrases, roofline
+from tuimon.report import machine, phrases, roofline
 from tuimon.report.ranks import named
 
 MOST = 20
@@ -39,8 +39,8 @@ def markdown(report: dict[str, Any]) -> str:
     lines.append(f"- caches: {plain(phrases.cache_line(report['warmup']['caches']))}")
     warm = phrases.warm_line(report["warmup"], report["steps"])
     lines += [f"- {plain(warm)}"] if warm else []
-    lines.append(f"- host: {plain(phrases.host_line(report['host']))}")
-    lines += [f"- {plain(phrases.gpu_line(gpu))}" for gpu in report["gpu"] or ()]
+    for head, facts in [machine.host(report["host"]), *(machine.gpu(gpu) for gpu in report["gpu"] or ())]:
+        lines += [f"- {plain(head)}", *(f"  - {plain(fact)}" for fact in facts)]
     lines.append(f"- {plain(phrases.watching_line(report['coverage']))}")
     lines += ["", "## Not known", ""]
     lines += [f"- {plain(line)}" for line in phrases.gap_lines(report["coverage"]["not_available"])]

@@ -6,7 +6,7 @@ import os
 from datetime import datetime, timezone
 from typing import Any
 
-from tuimon.draw.format import count, duration, per_step, percent, size, spread, three
+from tuimon.draw.format import count, duration, per_step, percent, size, spread
 from tuimon.draw.text import clean
 from tuimon.model.identity import plain_function
 from tuimon.model.reading import guard_of
@@ -307,31 +307,6 @@ def watching_line(coverage: Facts) -> str:
         f"{many(coverage['samples'], 'sample')}, {coverage['dropped']} dropped; "
         f"the hook took {duration(coverage['hook_s'])} of the job's time"
     )
-
-
-def host_line(host: Facts) -> str:
-    """CPU and memory of the job."""
-    if host["rss"] is None and host["cpu"] is None:
-        return "not read"
-    facts = []
-    if host["cpu"] is not None:
-        facts.append(f"CPU {three(host['cpu']['median'])}% of a core (median), {three(host['cpu']['max'])}% at most")
-    if host["rss"] is not None:
-        facts.append(f"resident memory {size(host['rss'])}")
-    return ", ".join(facts)
-
-
-def gpu_line(gpu: Facts) -> str:
-    """One device."""
-    use, memory, power = gpu["utilization"], gpu["memory"], gpu["power"]
-    facts = [f"GPU {gpu['index']} {clean(gpu['name'])}"]
-    facts.append(f"utilization {three(use['median'])}% (median)" if use else "utilization not readable")
-    if memory:
-        facts.append(f"memory {size(memory['last'])} of {size(gpu['memory_total'])}")
-    if power:
-        facts.append(f"{three(power['last'])} W")
-    facts += [clean(reason) for reason in gpu["throttle"]]
-    return ", ".join(facts)
 
 
 RANK_TITLES = ("rank", "state", "pid", "steps", "median", "[p10-p90]", "compile", "breaks", "recompiles")

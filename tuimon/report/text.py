@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tuimon.draw.text import cells, clean, cut, pad, wrap
-from tuimon.report import phrases, roofline
+from tuimon.report import machine, phrases, roofline
 from tuimon.report.ranks import named
 
 WIDTH = 80
@@ -170,9 +170,11 @@ def _compile(report: dict[str, Any]) -> list[str]:
 
 
 def _machine(report: dict[str, Any]) -> list[str]:
-    lines = _wrapped(f"host: {phrases.host_line(report['host'])}", "  ", "  ")
-    for gpu in report["gpu"] or ():
-        lines += _wrapped(phrases.gpu_line(gpu), "  ", "  ")
+    lines = []
+    for head, facts in [machine.host(report["host"]), *(machine.gpu(gpu) for gpu in report["gpu"] or ())]:
+        lines += _wrapped(head, "  ", "  ")
+        for fact in facts:
+            lines += _wrapped(fact, "    ", "  ")
     return lines
 
 

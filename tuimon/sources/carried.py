@@ -151,7 +151,15 @@ def _reader(hint: Any) -> Reader:
         return _row([_reader(one) for one in arguments])
     if origin is list:
         return _many(_reader(arguments[0]), list)
+    if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
+        return _named(hint)
     return _PLAIN[hint]
+
+
+def _named(cls: Any) -> Reader:
+    """Of a NamedTuple, which is written as a row."""
+    row = _row([_reader(hint) for hint in get_type_hints(cls).values()])
+    return lambda value: cls(*row(value))
 
 
 def _either(readers: list[Reader]) -> Reader:

@@ -2,69 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import psutil
 
 from tuimon.events import HostSampled, NotAvailable
-from tuimon.sources import kernel
+from tuimon.sources import groups, kernel, tree
 from tuimon.sources.ticker import Put, Ticked, Ticker
 
 T = TypeVar("T")
 
 
+TWO = "it takes two readings"
+_DENIED = "no permission to read it (a process of another user)"
+_STAT = "the kernel does not let /proc/PID/stat be read"
+_WHYS = {
+    "cpu_percent": _DENIED,
+    "host_cpu_percent": TWO,
+    "rss_bytes": "no permission to read it, or the process is ending and has given its memory back",
+    "threads": _DENIED,
+    "read_bytes": "no permission to read /proc/PID/io (a process of another user), or the kernel does not keep it",
+    "written_bytes": "no permission to read /proc/PID/io (a process of another user), or the kernel does not keep it",
+    "run_queue_wait_s": "the kernel does not keep it (/proc/PID/task/TID/schedstat), or does not let it be read",
+    "major_faults": _STAT,
+    "minor_faults": _STAT,
+    "user_s": _STAT,
+    "system_s": _STAT,
+    "swap_bytes": "the kernel does not tell it (VmSwap in /proc/PID/status)",
+    "cores": "the system does not tell the number of its cores",
+    "cores_allowed": "its affinity may not be read, and no control group of it has a CPU quota",
+    "tree_cpu_percent": "its processes have not been read yet",
+    "tree_rss_bytes": "its processes have not been read yet",
+}
+"""Field -> why it is None, where nothing better is known."""
+
+
 class Gone(Exception):
     """The process is not there any more."""
-
-
-class RunQueue:
-    """How long the threads of a process were runnable but had no CPU, in seconds since they started.
-
-    The kernel keeps it for each thread in /proc/PID/task/TID/schedstat (run time ns, wait time ns, time slices) and drops
-    it with the thread. Adding up the living threads alone would run backwards whenever one ends, so what an ended one had
-    last is kept.
-    """
-
-    def __init__(self, tasks: Path) -> None:
-        self._tasks = tasks
-        self._last: dict[str, int] = {}
-        self._ended = 0
-
-    def seconds(self) -> float | None:
-        """The total so far. None where the kernel does not keep it or does not let us read it."""
-        now: dict[str, int] = {}
-        counted = False
-        try:
-            tids = [entry.name for entry in self._tasks.iterdir()]
-        except OSError:
-            return None
-        for tid in tids:
-            try:
-                _, waited, slices = map(int, (self._tasks / tid / "schedstat").read_text().split())
-            except (OSError, ValueError):
-                continue  # this thread has just ended, or the file is not of this form
-            now[tid] = waited
-            # a kernel that does not account writes "0 0 0"; a thread that ever ran has had a time slice
-            counted = counted or slices > 0
-        for tid, waited in self._last.items():
-            # a smaller figure under the same id is another thread
-            if now.get(tid, -1) < waited:
-                self._ended += waited
-        self._last = now
-        return (sum(now.values()) + self._ended) / 1e9 if counted else None
-
-
-def major_faults(stat: str) -> int | None:
-    """Page faults that had to read from a device, from the text of /proc/PID/stat (field 12, proc(5)); None if malformed."""
-    # the command stands in parentheses and may itself hold spaces and parentheses
-    fields = stat.rpartition(")")[2].split()
-    try:
-        return int(fields[9])
-    except (IndexError, ValueError):
-        return None
 
 
 class HostSource(Ticked):
@@ -74,12 +53,14 @@ class HostSource(Ticked):
     the meantime counts as gone.
     """
 
-    def __init__(self, put: Put, pid: int, period: float = 1.0) -> None:
+    def __init__(self, put: Put, pid: int, period: float = 1.0, totals: Callable[[], tree.Totals | None] | None = None) -> None:
+        """`totals`: those of the job's processes, for where a `TreeSource` reads them."""
         self._put = put
         self._pid = pid
         self._process: psutil.Process | None = None
-        self._run_queue = RunQueue(Path(f"/proc/{pid}/task"))
-        self._quotas: list[Path] | None = None
+        self._run_queue = kernel.RunQueue(Path(f"/proc/{pid}/task"))
+        self._groups = groups.Groups(pid)
+        self._totals = totals
         self._ticker = Ticker("tuimon-host", period, self._round, self._failed)
 
     def _round(self) -> bool:
@@ -107,11 +88,14 @@ class HostSource(Ticked):
         rss = _may_be_denied(lambda: int(process.memory_info().rss)) or None
         threads = _may_be_denied(lambda: int(process.num_threads()))
         waited = self._run_queue.seconds()
-        faults = self._major_faults()
+        stat = kernel.usage(kernel.read(Path(f"/proc/{self._pid}/stat")) or "")
+        version, cpu_group, memory_group = self._groups.now()
+        allowed, quota = _affinity(self._pid), cpu_group.quota_cores
+        below = None if self._totals is None else self._totals()
         # asked last: the values of a process that became a zombie during the reading are zeros, not facts
         if not process.is_running() or process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             raise Gone
-        return HostSampled(
+        sample = HostSampled(
             t_ns=time.monotonic_ns(),
             cpu_percent=None if first else cpu,
             rss_bytes=rss,
@@ -120,24 +104,40 @@ class HostSource(Ticked):
             host_memory_used_bytes=int(memory.total - memory.available),
             host_memory_total_bytes=int(memory.total),
             run_queue_wait_s=waited,
-            major_faults=faults,
+            major_faults=None if stat is None else stat.major_faults,
             read_bytes=None if io is None else int(io.read_bytes),
             written_bytes=None if io is None else int(io.write_bytes),
             swap_bytes=kernel.swapped_bytes(kernel.read(Path(f"/proc/{self._pid}/status")) or ""),
-            throttled_s=self._throttled(),
+            throttled_s=cpu_group.throttled_s,
             pressure=kernel.pressure(),
+            minor_faults=None if stat is None else stat.minor_faults,
+            user_s=None if stat is None else stat.user_s,
+            system_s=None if stat is None else stat.system_s,
+            cores=os.cpu_count(),
+            cores_allowed=min((most for most in (allowed, quota) if most is not None), default=None),
+            quota_cores=quota,
+            periods=cpu_group.periods,
+            throttled_periods=cpu_group.throttled_periods,
+            memory_limit_bytes=memory_group.limit_bytes,
+            memory_group_bytes=memory_group.used_bytes,
+            oom_kills=memory_group.oom_kills,
+            cgroup=version,
+            tree_cpu_percent=None if below is None else below.cpu_percent,
+            tree_rss_bytes=None if below is None else below.rss_bytes,
         )
+        return replace(sample, missing=tuple(self._missing(sample, first=first, below=below)))
 
-    def _throttled(self) -> float | None:
-        if self._quotas is None:  # a process seldom moves to another group
-            self._quotas = kernel.control_groups(kernel.read(Path(f"/proc/{self._pid}/cgroup")) or "")
-        return kernel.throttled_s(self._quotas)
-
-    def _major_faults(self) -> int | None:
-        try:
-            return major_faults(Path(f"/proc/{self._pid}/stat").read_text(errors="replace"))
-        except OSError:
-            return None
+    def _missing(self, sample: HostSampled, *, first: bool, below: tree.Totals | None) -> list[tuple[str, str]]:
+        """(field, why) of those that could not be read. None for no limit, and for no group, is an answer."""
+        whys = dict(_WHYS)
+        if first:
+            whys |= dict.fromkeys(("cpu_percent", "host_cpu_percent"), TWO)
+        if self._totals is None:
+            whys |= dict.fromkeys(("tree_cpu_percent", "tree_rss_bytes"), "the processes below it are not read")
+        elif below is not None:
+            whys["tree_cpu_percent"] = TWO
+        found = [(field, why) for field, why in whys.items() if getattr(sample, field) is None]
+        return found if self._groups.why is None else [*found, ("cgroup", self._groups.why)]
 
     def _failed(self, error: BaseException) -> None:
         self._put(NotAvailable(time.monotonic_ns(), "host", f"reading the host failed: {type(error).__name__}: {error}"))
@@ -148,4 +148,12 @@ def _may_be_denied(read: Callable[[], T]) -> T | None:
     try:
         return read()
     except (psutil.AccessDenied, PermissionError, NotImplementedError):
+        return None
+
+
+def _affinity(pid: int) -> float | None:
+    """The cores on which a process may run."""
+    try:
+        return float(len(os.sched_getaffinity(pid)))
+    except OSError:
         return None

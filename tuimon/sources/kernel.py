@@ -1,17 +1,16 @@
-"""What the kernel tells of a process's memory, its control group and the host's pressure: small files, read and parsed.
+"""What the kernel tells of a process's memory and waits and of the host's pressure: small files, read and parsed.
 
 Every function gives None, or nothing, where the kernel does not keep the figure or does not let us read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 PRESSURES = ("cpu", "memory", "io")
 """The files of /proc/pressure."""
-DEEPEST = 32
-"""Levels of control groups that are looked at."""
 
 
 def read(path: Path) -> str | None:
@@ -58,41 +57,60 @@ def some_share(text: str) -> float | None:
     return None
 
 
-def control_groups(membership: str, root: Path = Path("/sys/fs/cgroup")) -> list[Path]:
-    """The cpu.stat files of a process's control group and of those above it, from the text of /proc/PID/cgroup.
+class RunQueue:
+    """How long the threads of a process were runnable but had no CPU, in seconds since they started.
 
-    A quota can be set at any level. Under a namespace the path is relative to the container's own root, which is where the
-    file system is mounted in it.
+    The kernel keeps it for each thread in /proc/PID/task/TID/schedstat (run time ns, wait time ns, time slices) and drops
+    it with the thread. Adding up the living threads alone would run backwards whenever one ends, so what an ended one had
+    last is kept.
     """
-    for line in membership.splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if number == "0" and not controllers:
-            base = root
-        elif "cpu" in controllers.split(","):
-            base = root / controllers
-        else:
-            continue
-        parts = [part for part in path.strip().split("/") if part]
-        if ".." in parts or len(parts) > DEEPEST:
-            continue  # a group outside of what is mounted here
-        found = [base.joinpath(*parts[:depth], "cpu.stat") for depth in range(len(parts), -1, -1)]
-        found = [one for one in found if one.is_file()]
-        if found:
-            return found
-    return []
+
+    def __init__(self, tasks: Path) -> None:
+        self._tasks = tasks
+        self._last: dict[str, int] = {}
+        self._ended = 0
+
+    def seconds(self) -> float | None:
+        """The total so far. None where the kernel does not keep it or does not let us read it."""
+        now: dict[str, int] = {}
+        counted = False
+        try:
+            tids = [entry.name for entry in self._tasks.iterdir()]
+        except OSError:
+            return None
+        for tid in tids:
+            try:
+                _, waited, slices = map(int, (self._tasks / tid / "schedstat").read_text().split())
+            except (OSError, ValueError):
+                continue  # this thread has just ended, or the file is not of this form
+            now[tid] = waited
+            # a kernel that does not account writes "0 0 0"; a thread that ever ran has had a time slice
+            counted = counted or slices > 0
+        for tid, waited in self._last.items():
+            # a smaller figure under the same id is another thread
+            if now.get(tid, -1) < waited:
+                self._ended += waited
+        self._last = now
+        return (sum(now.values()) + self._ended) / 1e9 if counted else None
 
 
-def throttled_s(files: Sequence[Path]) -> float | None:
-    """Seconds for which a CPU quota held the group back, all levels together: summed over the cores, as the kernel does."""
-    total = None
-    for file in files:
-        for line in (read(file) or "").splitlines():
-            name, _, value = line.partition(" ")
-            scale = {"throttled_usec": 1e6, "throttled_time": 1e9}.get(name)
-            if scale is not None:
-                try:
-                    total = (total or 0.0) + int(value) / scale
-                except ValueError:
-                    continue
-    return total
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process has used since it started, all its threads together."""
+
+    minor_faults: int
+    major_faults: int
+    """Page faults that had to read from a device."""
+    user_s: float
+    system_s: float
+
+
+def usage(stat: str) -> Usage | None:
+    """From the text of /proc/PID/stat (fields 10, 12, 14 and 15, proc(5)); None if malformed."""
+    # the command stands in parentheses and may itself hold spaces and parentheses
+    fields = stat.rpartition(")")[2].split()
+    ticks = os.sysconf("SC_CLK_TCK")
+    try:
+        return Usage(int(fields[7]), int(fields[9]), int(fields[11]) / ticks, int(fields[12]) / ticks)
+    except (IndexError, ValueError):
+        return None

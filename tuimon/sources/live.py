@@ -55,6 +55,7 @@ class LiveDecoder:
             "gap": lambda m: [ev.NotAvailable(m["t"], m["what"], m["why"])],
             "device": lambda m: [ev.DeviceSamples(m["t"], m["rows"])],
             "sync": lambda m: [ev.SyncLooked(m["t"], *row) for row in m["rows"]],
+            "pool": _pool,
             "event": carried.decode,
             "graph": self._graphs.read,
             "window": lambda m: windows.events(m, self._pid, files=self._files),
@@ -229,6 +230,25 @@ _TELLS_THE_PHASE = (ev.PhaseBegan, ev.PhaseEnded, ev.CompileFinished)
 _CODE = ("code", "function", "qualname", "file", "line")
 _ADDED = ("instrument", "role", "compile_id", "name", "function", "file", "line", "backend", "before_attach")
 _ADDED_SELDOM = ("code", "offset", "why", "counted", "ops", "group", "variant_of", "sizes")
+
+
+def _pool(message: Mapping[str, Any]) -> list[ev.Event]:
+    return [
+        ev.PoolSampled(
+            t_ns=message["t"],
+            device=message["device"],
+            uuid=message.get("uuid"),
+            pci_bus_id=message.get("pci"),
+            allocated_bytes=message["allocated"],
+            reserved_bytes=message["reserved"],
+            active_bytes=message.get("active"),
+            inactive_split_bytes=message.get("inactive_split"),
+            allocated_peak_bytes=message.get("peak"),
+            retries=message.get("retries"),
+            ooms=message.get("ooms"),
+            backend=message.get("backend") or "",
+        )
+    ]
 
 
 def _id(compile_id: Any) -> str:

@@ -3,223 +3,67 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from tuimon.events import GpuSampled
+from tuimon.events import GpuProcess, GpuSampled, MigSampled
+from tuimon.sources import nvml_links as links
 from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml_gpm import Gpm
+from tuimon.sources.nvml_gpm import ALL, NOT_YET, RATES, Gpm
+from tuimon.sources.nvml_mig import Parts
+from tuimon.sources.nvml_processes import UNSEEN, Job, Use, held, listed
+from tuimon.sources.nvml_readers import SLOW_S, Absent, Calls, Reader, of_device, text
 
 REST_S = 30.0
 """How long a value rests after a failure that may pass (no permission, a timeout)."""
 
-# NVML says "no value" with the largest number of the field's type; some drivers use the largest signed one
-_NOTHING = frozenset({0xFFFFFFFF, 0x7FFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF})
-
-
-class Absent(Exception):
-    """The driver answered, but with no usable value; the text says why."""
-
-
-class Calls:
-    """Makes the calls into the driver, one at a time, and knows since when the present one has been waiting.
-
-    A call into a sick driver may never return; another thread can see that here.
-    """
-
-    def __init__(self) -> None:
-        self._began: float | None = None
-
-    def __call__(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        self._began = time.monotonic()
-        try:
-            return function(*arguments, **options)
-        finally:
-            self._began = None
-
-    def waiting(self) -> float | None:
-        """Seconds that the call in progress has taken so far; None between calls. Any thread."""
-        began = self._began
-        return None if began is None else time.monotonic() - began
+_USE = "_use"
+_LIST = "processes"
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """How a group of values is had: the fields of `GpuSampled` that one call fills, and the call."""
+class _Answer:
+    """What a reader gave last: values, or why it gave none, and until when that stands."""
 
-    fields: tuple[str, ...]
-    read: Callable[[Any, Calls, Any], tuple[Any, ...]]
-    """(binding, calls, handle) -> one value for each field. Raises the binding's NVMLError, or Absent."""
-    once: bool = False
-    """The value cannot change while the driver runs: it is asked for until it is known."""
-
-
-def _number(value: Any, most: float | None = None) -> int:
-    """A plain number from the driver. Raises Absent for its ways of saying "none" and for what cannot be."""
-    number = int(value)
-    if number in _NOTHING:
-        raise Absent("the driver gave no value")
-    if number < 0 or (most is not None and number > most):
-        raise Absent(f"the driver gave {number}, which cannot be")
-    return number
-
-
-def _utilization(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    return (float(_number(calls(nvml.nvmlDeviceGetUtilizationRates, handle).gpu, most=100)),)
-
-
-def _memory(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    # version 2: the first form counts what the driver reserves for itself (hundreds of MB) as used
-    memory = calls(nvml.nvmlDeviceGetMemoryInfo, handle, version=nvml.nvmlMemory_v2)
-    total = _number(memory.total)
-    if not total:
-        raise Absent("the driver gave a memory of 0 bytes")
-    return _number(memory.used, most=total), total
-
-
-def _power(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    return (_number(calls(nvml.nvmlDeviceGetPowerUsage, handle)) / 1000,)  # mW
-
-
-def _power_limit(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    return (_number(calls(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)) / 1000,)
-
-
-def _temperature(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    try:
-        value = calls(nvml.nvmlDeviceGetTemperatureV, handle, nvml.NVML_TEMPERATURE_GPU)
-    except nvml.NVMLError as error:
-        # an older driver knows only the older call, which the newest ones have deprecated
-        if error.value not in (words.FUNCTION_NOT_FOUND, words.ARGUMENT_VERSION_MISMATCH):
-            raise
-        value = calls(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU)
-    return (float(_number(value, most=500)),)
-
-
-def _sm_clock(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    return (float(_number(calls(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM))),)
-
-
-def _sm_clock_max(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    return (float(_number(calls(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM))),)
-
-
-def _memory_clock(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    return (float(_number(calls(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM))),)
-
-
-def _memory_clock_max(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    return (float(_number(calls(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM))),)
-
-
-def _bus(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    return (_number(calls(nvml.nvmlDeviceGetMemoryBusWidth, handle)),)
-
-
-def _cores(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    return (_number(calls(nvml.nvmlDeviceGetNumGpuCores, handle)),)
-
-
-def _capability(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    major, minor = calls(nvml.nvmlDeviceGetCudaComputeCapability, handle)
-    return (f"{_number(major)}.{_number(minor)}",)
-
-
-def _throttle(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    try:
-        bits = calls(nvml.nvmlDeviceGetCurrentClocksEventReasons, handle)
-    except nvml.NVMLError as error:
-        if error.value != words.FUNCTION_NOT_FOUND:
-            raise
-        bits = calls(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)  # its name before driver 535
-    return (words.clock_reasons(int(bits)),)
-
-
-READERS = (
-    Reader(("utilization",), _utilization),
-    Reader(("memory_used_bytes", "memory_total_bytes"), _memory),
-    Reader(("power_w",), _power),
-    Reader(("power_limit_w",), _power_limit),
-    Reader(("temperature_c",), _temperature),
-    Reader(("sm_clock_mhz",), _sm_clock),
-    Reader(("sm_clock_max_mhz",), _sm_clock_max, once=True),
-    Reader(("memory_clock_mhz",), _memory_clock),
-    Reader(("throttle",), _throttle),
-    Reader(("memory_clock_max_mhz",), _memory_clock_max, once=True),
-    Reader(("memory_bus_bits",), _bus, once=True),
-    Reader(("cores",), _cores, once=True),
-    Reader(("compute_capability",), _capability, once=True),
-)
-
-
-def _processes(nvml: Any, calls: Calls, handle: Any) -> Any:
-    """The driver's list of the processes on a GPU. Raises Absent where it cannot be read."""
-    # the call without a version in its name is not used: the binding lets it fail with an exception of another family
-    try:
-        processes = calls(nvml.nvmlDeviceGetComputeRunningProcesses_v3, handle)
-    except nvml.NVMLError as error:
-        if error.value != words.FUNCTION_NOT_FOUND:
-            raise
-        processes = calls(nvml.nvmlDeviceGetComputeRunningProcesses_v2, handle)
-    if any(process.pid in (0, 0xFFFFFFFF) for process in processes):
-        # drivers of the 535 line changed the structure without a new version: then every entry is shifted
-        raise Absent("this driver's process list cannot be read")
-    return processes
-
-
-def not_listed(pid: int) -> str:
-    """Why it is not known what process `pid` holds on a GPU whose list can be read."""
-    return f"process {pid} is not in the GPU's list (inside a container the list has the host's pids)"
-
-
-def _held(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-    held: dict[int, int] = {}
-    for process in _processes(nvml, calls, handle):
-        if process.usedGpuMemory is None:
-            raise Absent("the driver does not tell the memory of a process")
-        held[process.pid] = held.get(process.pid, 0) + _number(process.usedGpuMemory)  # one entry for each GPU instance
-    return (tuple(held.items()),)
-
-
-EVERY_PROCESS = Reader(("held",), _held)
-"""Reads what each process holds on the GPU."""
-
-
-def process_reader(pid: int) -> Reader:
-    """Reads what process `pid` holds on the GPU."""
-
-    def read(nvml: Any, calls: Calls, handle: Any) -> tuple[Any, ...]:
-        ours = [process.usedGpuMemory for process in _processes(nvml, calls, handle) if process.pid == pid]
-        if not ours:
-            raise Absent(not_listed(pid))
-        if None in ours:
-            raise Absent("the driver does not tell the memory of a process")
-        return (sum(_number(used) for used in ours),)  # one entry for each GPU instance
-
-    return Reader(("process_memory_bytes",), read)
+    until: float
+    values: dict[str, Any]
+    missing: dict[str, str]
 
 
 class Device:
-    """One GPU: its handle, what is known to be unsupported on it, and whether it is lost."""
+    """One GPU: its handle, what is known to be unsupported on it, and whether it is lost.
 
-    def __init__(self, nvml: Any, calls: Calls, index: int, *more: Reader) -> None:
+    `job` is the process whose part is wanted; `everybody` asks for `GpuSampled.held`. It is opened at its first reading. One
+    thread uses it; others may look at `lost` and `handle`.
+    """
+
+    def __init__(
+        self, nvml: Any, calls: Calls, index: int, job: Job | None = None, *, everybody: bool = False, pcie: bool = False
+    ) -> None:
         self._nvml = nvml
         self._calls = calls
         self.index = index
+        self._job = job
+        self._everybody = everybody
         self._name: str | None = None
+        self._virtual: Literal["", "vgpu", "passthrough", "wsl"] | None = None
+        self._mig: bool | None = None
         self._lost: str | None = None
-        self._handle: Any = None
-        self._readers = (*READERS, *more)
-        self._known: dict[str, Any] = {}
-        self._never: dict[Reader, str] = {}
-        self._resting: dict[Reader, tuple[float, str]] = {}
+        self.handle: Any = None
+        """None while it could not be had, and again once the GPU is lost."""
+        self._unopened: tuple[float, str] = (0.0, "")
+        self._readers = (
+            *of_device(),
+            Reader((_LIST,), lambda nvml, calls, handle: (listed(nvml, calls, handle),), every_s=SLOW_S),
+            links.pcie(pcie),
+            links.nvlink(),
+            Reader((_USE,), Use().read, every_s=SLOW_S),
+        )
+        self._answers: dict[Reader, _Answer] = {}
         self._gpm = Gpm(nvml, calls)
-        try:
-            self._handle = calls(nvml.nvmlDeviceGetHandleByIndex, index)
-        except nvml.NVMLError as error:
-            # without a handle there is nothing to ask again: the others are read on
-            self._lost = words.no_value(error.value)
+        self._parts = Parts(nvml, calls, index, job, everybody=everybody)
+        self._of_parts: list[MigSampled] = []
 
     @property
     def lost(self) -> str | None:
@@ -228,45 +72,26 @@ class Device:
 
     def sample(self) -> GpuSampled:
         """Read every value. Never raises for the driver's sake: what fails is None, with its reason in `missing`."""
+        before = self._calls.spent_s
         values: dict[str, Any] = {}
-        missing: list[tuple[str, str]] = []
-        strange = 0
-        if self._lost is None and self._name is None:
-            self._name = self._read_name()
-        for reader in self._readers:
-            if self._lost is not None:
-                break
-            if reader.once and reader.fields[0] in self._known:
-                values[reader.fields[0]] = self._known[reader.fields[0]]
-                continue
-            why = self._never.get(reader) or self._still_resting(reader)
-            if why is None:
-                try:
-                    read = dict(zip(reader.fields, reader.read(self._nvml, self._calls, self._handle), strict=True))
-                except Absent as absent:
-                    why = str(absent)
-                except self._nvml.NVMLError as error:
-                    why = self._failed(reader, error.value)
-                    strange += error.value == words.UNKNOWN
-                    if strange > 1:
-                        # one value may be odd; a GPU that has no other answer is as gone as one that says so
-                        self._lost = self._lost or words.no_value(words.UNKNOWN)
-                else:
-                    values.update(read)
-                    if reader.once:
-                        self._known.update(read)
-                    continue
-            missing += [(field, why) for field in reader.fields]
-        if self._lost is None:
-            try:
-                activity, absent_of_it = self._gpm.read(self._handle)
-            except self._nvml.NVMLError as error:
-                self._lost = words.no_value(error.value)
-            else:
-                values.update(activity)
-                missing += absent_of_it
+        missing: dict[str, str] = {}
+        if self.handle is None and self._lost is None and time.monotonic() >= self._unopened[0]:
+            self._open()
+        self._of_parts = []
+        if self.handle is not None:
+            self._read(values, missing)
+            self._read_parts(missing)
         if self._lost is not None:
-            values, missing = {}, [("gpu", self._lost)]
+            self.handle = None  # clients that went on using one have crashed inside the driver's library
+            known = ("uuid", "minor", "pci_bus_id")
+            once = {field: value for answer in self._answers.values() for field, value in answer.values.items()}
+            values = {field: once[field] for field in known if field in once}
+            missing = {"gpu": self._lost}
+            self._of_parts = self._parts.forget()
+        elif self.handle is None:
+            missing = {"gpu": self._unopened[1]}
+        else:
+            self._of_processes(values, missing)
         return GpuSampled(
             t_ns=time.monotonic_ns(),
             index=self.index,
@@ -274,36 +99,156 @@ class Device:
             utilization=values.pop("utilization", None),
             memory_used_bytes=values.pop("memory_used_bytes", None),
             memory_total_bytes=values.pop("memory_total_bytes", None),
-            missing=tuple(missing),
+            missing=tuple(missing.items()),
+            virtual=self._virtual or "",
+            lost=self._lost,
+            took_s=self._calls.spent_s - before,
             **values,
         )
+
+    def parts(self) -> list[MigSampled]:
+        """The readings of its MIG devices, of the same round; each that has been removed is told once."""
+        return self._of_parts
 
     def close(self) -> None:
         """Give back what the driver keeps for it."""
         self._gpm.close()
+        self._parts.close()
 
-    def _read_name(self) -> str | None:
+    def _open(self) -> None:
         try:
-            name = self._calls(self._nvml.nvmlDeviceGetName, self._handle)
+            self.handle = self._calls(self._nvml.nvmlDeviceGetHandleByIndex, self.index)
+        except self._nvml.NVMLError as error:
+            why = words.no_value(error.value)
+            if error.value in words.LOST:
+                self._lost = why
+            else:
+                self._unopened = (time.monotonic() + REST_S, why)
+
+    def _read(self, values: dict[str, Any], missing: dict[str, str]) -> None:
+        self._introduce()
+        try:
+            if self._lost is None:
+                activity, reasons = self._gpm.read(self.handle)
+        except self._nvml.NVMLError as error:
+            self._lost = words.no_value(error.value)
+        strange = 0
+        for reader in self._readers:
+            if self._lost is not None:
+                return
+            if activity.keys() >= set(reader.fields):
+                continue  # GPM tells it at no cost
+            answer = self._answers.get(reader)
+            if answer is None or time.monotonic() >= answer.until:
+                answer, code = self._ask(reader)
+                self._answers[reader] = answer
+                strange += code == words.UNKNOWN
+                if strange > 1:
+                    # one value may be odd; a GPU that has no other answer is as gone as one that says so
+                    self._lost = self._lost or words.no_value(words.UNKNOWN)
+            values.update(answer.values)
+            missing.update(answer.missing)
+            if "mig_mode" in answer.values and answer.values["mig_mode"] != self._mig:
+                if self._mig is not None:
+                    self._anew()
+                self._mig = answer.values["mig_mode"]
+        for field in activity:
+            missing.pop(field, None)
+        values.update(activity)
+        missing.update(reasons)
+        if missing.get(ALL) == words.no_value(words.NOT_SUPPORTED):
+            missing[ALL] = words.unsupported(ALL, self._virtual or "", self._mig) or missing[ALL]
+        if missing.get(ALL) == NOT_YET:
+            missing.update({field: NOT_YET for field in RATES.values() if field not in values})
+
+    def _anew(self) -> None:
+        """MIG was switched on or off: what is supported is another matter now."""
+        self._answers.clear()
+        self._gpm.close()
+        self._gpm = Gpm(self._nvml, self._calls)
+
+    def _read_parts(self, missing: dict[str, str]) -> None:
+        if self._lost is not None:
+            return
+        if not self._mig:
+            self._of_parts = self._parts.end()
+            return
+        try:
+            self._of_parts = self._parts.read(self.handle)
+        except self._nvml.NVMLError as error:
+            self._lost = words.no_value(error.value)
+        except Exception as error:  # noqa: BLE001 - the binding has exceptions outside its family
+            missing["mig"] = f"the Python package nvidia-ml-py failed: {type(error).__name__}"
+        else:
+            if self._parts.why is not None:
+                missing["mig"] = self._parts.why
+
+    def _ask(self, reader: Reader) -> tuple[_Answer, int]:
+        """Its answer, and the code with which the driver refused it."""
+        code = 0
+        now = time.monotonic()
+        try:
+            read = dict(zip(reader.fields, reader.read(self._nvml, self._calls, self.handle), strict=True))
+        except Absent as absent:
+            return _Answer(now + reader.every_s, {}, dict.fromkeys(reader.fields, str(absent))), code
+        except self._nvml.NVMLError as error:
+            code = int(error.value)
+            why = words.no_value(code)
+            if code in words.LOST:
+                self._lost = why
+            elif code in words.PERMANENT:
+                why = words.unsupported(reader.fields[0], self._virtual or "", self._mig) or why
+            until = float("inf") if code in words.PERMANENT else time.monotonic() + REST_S
+            return _Answer(until, {}, dict.fromkeys(reader.fields, why)), code
+        except Exception as error:  # noqa: BLE001 - the binding has exceptions outside its family; only this value is without
+            why = f"the Python package nvidia-ml-py failed: {type(error).__name__}"
+            return _Answer(now + REST_S, {}, dict.fromkeys(reader.fields, why)), code
+        values = {field: value for field, value in read.items() if not isinstance(value, Absent)}
+        missing = {field: str(value) for field, value in read.items() if isinstance(value, Absent)}
+        return _Answer(float("inf") if reader.once else now + reader.every_s, values, missing), code
+
+    def _of_processes(self, values: dict[str, Any], missing: dict[str, str]) -> None:
+        """Put the list of processes, their use and the target's part together."""
+        use: dict[int, float] = values.pop(_USE, {})
+        why_no_use = missing.pop(_USE, None)
+        if _LIST not in values:
+            wanted = ("process_memory_bytes", "job_sm_percent") if self._job is not None else ()
+            for field in (*wanted, *(("held",) if self._everybody else ())):
+                missing[field] = missing[_LIST]
+            if self._job is not None:
+                values["job_here"] = self._job.here(values.get("minor"))
+                if values["job_here"] is None:
+                    missing["job_here"] = UNSEEN
+            return
+        processes: tuple[GpuProcess, ...] = with_use(values[_LIST], use)
+        values[_LIST] = processes
+        if self._everybody:
+            try:
+                values["held"] = held(processes)
+            except Absent as absent:
+                missing["held"] = str(absent)
+        if self._job is not None:
+            of_job, absent_of_it = self._job.on(values.get("minor"), processes)
+            values.update(of_job)
+            missing.update(absent_of_it)
+        if why_no_use is not None and "job_sm_percent" not in values:
+            missing["job_sm_percent"] = why_no_use
+
+    def _introduce(self) -> None:
+        """Ask for its name and for whether it is a virtual one, until that is known."""
+        try:
+            if self._name is None:
+                self._name = text(self._calls(self._nvml.nvmlDeviceGetName, self.handle))
+            if self._virtual is None:
+                mode = int(self._calls(self._nvml.nvmlDeviceGetVirtualizationMode, self.handle))
+                self._virtual = "wsl" if words.is_wsl() else "vgpu" if mode == 2 else "passthrough" if mode == 1 else ""
         except self._nvml.NVMLError as error:
             if error.value in words.LOST:
                 self._lost = words.no_value(error.value)
-            return None
-        return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+            elif self._name is not None and error.value in words.PERMANENT:
+                self._virtual = "wsl" if words.is_wsl() else ""
 
-    def _failed(self, reader: Reader, code: int) -> str:
-        why = words.no_value(code)
-        if code in words.LOST:
-            self._lost = why
-        elif code in words.PERMANENT:
-            self._never[reader] = why
-        else:
-            self._resting[reader] = (time.monotonic() + REST_S, why)
-        return why
 
-    def _still_resting(self, reader: Reader) -> str | None:
-        until, why = self._resting.get(reader, (0.0, ""))
-        if time.monotonic() < until:
-            return why
-        self._resting.pop(reader, None)
-        return None
+def with_use(processes: Iterable[GpuProcess], use: dict[int, float]) -> tuple[GpuProcess, ...]:
+    """The processes, each with its share of the driver's last period where that is known."""
+    return tuple(process._replace(sm_percent=use.get(process.pid)) for process in processes)

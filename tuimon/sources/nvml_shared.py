@@ -3,42 +3,61 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
-from tuimon.events import Event, GpuSampled, GpuUnavailable
+from tuimon.events import Event, GpuSampled, GpuUnavailable, MigSampled
 from tuimon.sources.nvml import NvmlSource
-from tuimon.sources.nvml_device import not_listed
+from tuimon.sources.nvml_mig import GONE
+from tuimon.sources.nvml_processes import UNSEEN, Job, not_listed
 from tuimon.sources.ticker import Put
 
 
 class SharedGpus:
-    """One `NvmlSource` whose readings go to everyone who has joined, each with the memory of his own process in it."""
+    """One `NvmlSource` whose readings go to everyone who has joined, each with the part of his own process in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, pcie: bool = False) -> None:
+        self._pcie = pcie
         self._lock = threading.Lock()
-        self._takers: dict[int, Put] = {}
-        self._source = NvmlSource(self._spread, everybody=True)
+        self._takers: dict[int, tuple[Job, Put]] = {}
+        self._source = self._new()
         self._started = False
         self._unavailable: GpuUnavailable | None = None
 
-    def join(self, pid: int, put: Put) -> None:
-        """From now on `put` gets each reading, for process `pid`. The first one who joins starts the reading. Any thread."""
+    def _new(self) -> NvmlSource:
+        return NvmlSource(self._spread, everybody=True, pcie=self._pcie)
+
+    def join(
+        self,
+        pid: int,
+        put: Put,
+        family: Callable[[], frozenset[int]] | None = None,
+        opened: Callable[[], frozenset[int] | None] | None = None,
+    ) -> None:
+        """From now on `put` gets each reading, for process `pid`. The first one who joins starts the reading. Any thread.
+
+        `family` gives the pids of the process and its children, `opened` the minors of the GPUs that it has open.
+        """
         with self._lock:
-            self._takers[pid] = put
+            self._takers[pid] = Job(pid, family, opened), put
             start, self._started = not self._started, True
             missed = self._unavailable
+            source = self._source
         if start:
-            self._source.start()
+            source.start()
         if missed is not None:
             put(missed)
 
     def leave(self, pid: int) -> None:
         """No more for this one; when the last one leaves, the reading ends (in a moment, or when the driver comes back)."""
         with self._lock:
-            known = self._takers.pop(pid, None) is not None  # a session can end and be left at the same time
-            over = known and self._started and not self._takers
-        if over:
-            self._source.stop(0.0)
+            self._takers.pop(pid, None)
+            over = self._source if self._started and not self._takers else None
+            if over is not None:
+                # a source runs once: the next one who joins starts another
+                self._source, self._started, self._unavailable = self._new(), False, None
+        if over is not None:
+            over.stop(0.0)
 
     def waiting_since(self) -> float | None:
         """Seconds that the present call into the driver has taken; None between calls. Any thread."""
@@ -46,17 +65,40 @@ class SharedGpus:
 
     def _spread(self, event: Event) -> None:
         with self._lock:
-            takers = list(self._takers.items())
+            takers = list(self._takers.values())
             if isinstance(event, GpuUnavailable):
                 self._unavailable = event
-        for pid, put in takers:
-            put(_for(pid, event) if isinstance(event, GpuSampled) else event)
+        for job, put in takers:
+            if isinstance(event, GpuSampled):
+                put(_for(job, event))
+            else:
+                put(_part_for(job, event) if isinstance(event, MigSampled) else event)
 
 
-def _for(pid: int, sample: GpuSampled) -> GpuSampled:
-    """The reading with what process `pid` holds, or with the reason why that is not known."""
-    used = dict(sample.held).get(pid)
-    missing = tuple(("process_memory_bytes" if field == "held" else field, why) for field, why in sample.missing)
-    if used is None and missing == sample.missing:
-        missing += (("process_memory_bytes", not_listed(pid)),)
-    return replace(sample, held=(), process_memory_bytes=used, missing=missing)
+def _for(job: Job, sample: GpuSampled) -> GpuSampled:
+    """The reading with the part of one process, or with the reasons why that is not known."""
+    missing = dict(sample.missing)
+    missing.pop("held", None)
+    if "gpu" in missing:
+        return replace(sample, held=())
+    if "processes" in missing:
+        why = missing["processes"]
+        here = job.here(sample.minor)
+        missing |= {"process_memory_bytes": why, "job_sm_percent": why} | ({"job_here": UNSEEN} if here is None else {})
+        return replace(sample, held=(), job_here=here, missing=tuple(missing.items()))
+    values, absent = job.on(sample.minor, sample.processes)
+    return replace(sample, held=(), missing=tuple((missing | absent).items()), **values)
+
+
+def _part_for(job: Job, sample: MigSampled) -> MigSampled:
+    """The same of a MIG device."""
+    missing = dict(sample.missing)
+    amount: int | str | None = missing.pop("held", None)
+    if amount is None and GONE not in missing:
+        pids = job.pids()
+        sizes = [size for pid, size in sample.held if pid in pids]
+        amount = sum(sizes) if sizes else not_listed(job.pid)
+    if isinstance(amount, str):
+        missing["process_memory_bytes"] = amount
+    memory = amount if isinstance(amount, int) else None
+    return replace(sample, held=(), process_memory_bytes=memory, missing=tuple(missing.items()))

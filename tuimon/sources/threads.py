@@ -47,19 +47,24 @@ def sched(text: str) -> Sched | None:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Page faults and waits for block devices, of one thread."""
+    """Page faults, waits for block devices, name and core of one thread."""
 
     minor: int
     major: int
     io_ticks: int | None
+    name: str = ""
+    core: int | None = None
+    """The one it was on last."""
 
 
 def faults(stat: str) -> Faults | None:
-    """From the text of /proc/PID/task/TID/stat (fields 10, 12 and 42, proc(5)); None if malformed."""
+    """From the text of /proc/PID/task/TID/stat (fields 2, 10, 12, 39 and 42, proc(5)); None if malformed."""
     # the name stands in parentheses and may itself hold spaces and parentheses
-    fields = stat.rpartition(")")[2].split()
+    front, _, behind = stat.rpartition(")")
+    fields = behind.split()
+    ticks, core = (int(fields[at]) if len(fields) > at and fields[at].isdecimal() else None for at in (39, 36))
     try:
-        return Faults(int(fields[7]), int(fields[9]), int(fields[39]) if len(fields) > 39 else None)
+        return Faults(int(fields[7]), int(fields[9]), ticks, front.partition("(")[2], core)
     except (IndexError, ValueError):
         return None
 
@@ -152,6 +157,8 @@ class ThreadSource(Ticked):
             major_faults=None if told is None else told.major,
             minor_faults=None if told is None else told.minor,
             io_wait_s=(told.io_ticks or 0) * self._ticks_s if counted and told is not None else None,
+            name="" if told is None else told.name,
+            core=None if told is None else told.core,
         )
 
     def _failed(self, error: BaseException) -> None:

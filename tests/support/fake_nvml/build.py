@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("fake_nvml.c")
+SOURCES = sorted(Path(__file__).parent.glob("*.c"))
 
 
 def compiler() -> str | None:
@@ -21,5 +21,5 @@ def build(folder: Path) -> Path:
     if cc is None:
         raise FileNotFoundError("no C compiler")
     command = [cc, "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-fvisibility=hidden", "-shared", "-fPIC"]
-    subprocess.run([*command, "-o", str(target), str(SOURCE), "-lpthread"], check=True, capture_output=True, text=True)
+    subprocess.run([*command, "-o", str(target), *map(str, SOURCES), "-lpthread"], check=True, capture_output=True, text=True)
     return target

@@ -1,83 +1,119 @@
 /* A stand-in for libnvidia-ml.so.1 that plays a script: the NVML code of tuimon, and the real binding under it, run on
  * machines without a GPU. It needs no NVIDIA header; the layouts it shares with the binding are checked at compile time.
  *
- * The script is the text file named by FAKE_NVML_SCRIPT, read at nvmlInit. Each line is
+ * The script is the text file named by FAKE_NVML_SCRIPT, read at the first nvmlInit and again whenever the file has changed.
+ * Each line is
  *
  *     <who> <key> <answer> [<answer> ...]
  *
- * where <who> is a GPU's index or "*" (every GPU, and what belongs to none), and an answer is a number or a name ("_" for a
- * space), "!15" for the return code 15, or "~2000,..." to sleep 2000 ms before the rest. The n-th question gets the n-th
- * answer; the last one stays. A key that is not there means "not supported" (3), unless a default is given below.
+ * where <who> is a GPU's index, "0.1" for MIG device 1 of GPU 0, or "*" (all, and what belongs to none), and an answer is a
+ * number or a name ("_" for a space), "!15" for the return code 15, or "~2000,..." to sleep 2000 ms before the rest. The n-th
+ * question gets the n-th answer; the last one stays. In a line with "@5" the time decides instead: what follows it is the answer
+ * from 5 s after the script was read on. A key that is not there means "not supported" (3), unless a default is given below.
  *
- * A handle that was used after it had answered with 15 aborts the process: that is what the real library may do.
+ * A handle that was used after it had answered with 15, 16 or 28 aborts the process: that is what the real library may do.
  */
+#include "fake.h"
+
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
-#define API __attribute__((visibility("default")))
 #define GPUS 16
-#define WIDTH 64
-
-enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, LOST = 15, VERSION_MISMATCH = 25 };
+#define PARTS 8
 
 struct line {
-    char who[8], key[32], answers[32][WIDTH];
-    int count, asked;
+    char who[24], key[32], answers[32][WIDTH];
+    int count, asked, timed;
     struct line *next;
-};
-struct gpu {
-    int index, lost;
 };
 
 static struct line *script;
-static struct gpu gpus[GPUS];
+static struct gpu gpus[GPUS], parts[GPUS][PARTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct timespec changed, began; /* the script file's time, and when it was read */
+static int started;
 
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - began.tv_sec) + (double)(now.tv_nsec - began.tv_nsec) / 1e9;
+}
+
+/* Read the script, if it is another one than was read. Under the lock. */
 static void load(void)
 {
     const char *path = getenv("FAKE_NVML_SCRIPT");
-    FILE *file = path ? fopen(path, "r") : NULL;
+    struct stat of;
     char text[4096];
+    if (!path || stat(path, &of) || !memcmp(&of.st_mtim, &changed, sizeof changed))
+        return;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return;
+    changed = of.st_mtim;
+    clock_gettime(CLOCK_MONOTONIC, &began);
     while (script) {
         struct line *next = script->next;
         free(script);
         script = next;
     }
-    memset(gpus, 0, sizeof gpus);
-    while (file && fgets(text, sizeof text, file)) {
+    while (fgets(text, sizeof text, file)) {
         char *rest, *who = strtok_r(text, " \t\n", &rest), *key = strtok_r(NULL, " \t\n", &rest), *answer;
         if (!key || *who == '#')
             continue;
         struct line *line = calloc(1, sizeof *line);
         snprintf(line->who, sizeof line->who, "%s", who);
         snprintf(line->key, sizeof line->key, "%s", key);
-        while (line->count < 32 && (answer = strtok_r(NULL, " \t\n", &rest)))
+        while (line->count < 32 && (answer = strtok_r(NULL, " \t\n", &rest))) {
+            line->timed |= *answer == '@';
             snprintf(line->answers[line->count++], WIDTH, "%s", answer);
+        }
         line->next = script;
         script = line;
     }
-    if (file)
-        fclose(file);
+    fclose(file);
 }
 
-/* The next answer for a key into `out`: a return code, or -1 if the script does not know the key. */
-static int ask(int index, const char *key, char *out)
+static const char *timed_answer(const struct line *line)
 {
-    char who[8];
+    const char *answer = NULL;
+    double now = now_s(), from = 0;
+    for (int i = 0; i < line->count; i++)
+        if (*line->answers[i] == '@')
+            from = atof(line->answers[i] + 1);
+        else if (now >= from)
+            answer = line->answers[i];
+    return answer;
+}
+
+void rest_ms(long ms)
+{
+    struct timespec span = {ms / 1000, ms % 1000 * 1000000L};
+    if (ms > 0)
+        nanosleep(&span, NULL);
+}
+
+int ask(const char *who, const char *key, char *out)
+{
     struct line *found = NULL;
     int code = -1;
     long sleep_ms = 0;
-    snprintf(who, sizeof who, "%d", index);
     pthread_mutex_lock(&lock);
+    load();
     for (struct line *line = script; line; line = line->next)
         if (!strcmp(line->key, key) && (!strcmp(line->who, who) || (!found && !strcmp(line->who, "*"))))
             found = line;
-    if (found && found->count) {
-        const char *answer = found->answers[found->asked < found->count ? found->asked : found->count - 1];
+    const char *answer = NULL;
+    if (found && found->timed)
+        answer = timed_answer(found);
+    else if (found && found->count)
+        answer = found->answers[found->asked < found->count ? found->asked : found->count - 1];
+    if (answer) {
         found->asked++;
         if (*answer == '~') {
             sleep_ms = atol(answer + 1);
@@ -88,30 +124,67 @@ static int ask(int index, const char *key, char *out)
             snprintf(out, WIDTH, "%s", answer);
     }
     pthread_mutex_unlock(&lock);
-    if (sleep_ms) {
-        struct timespec span = {sleep_ms / 1000, sleep_ms % 1000 * 1000000L};
-        nanosleep(&span, NULL);
-    }
+    rest_ms(sleep_ms);
     return code;
 }
 
-/* A number about a GPU; `gpu` may be NULL for what belongs to none. */
-static int number(struct gpu *gpu, const char *key, unsigned long long *out)
+struct gpu *gpu_at(unsigned index)
 {
-    char text[WIDTH];
-    if (gpu && gpu->lost) {
-        fprintf(stderr, "fake NVML: GPU %d was used after it was lost\n", gpu->index);
+    if (index >= GPUS)
+        return NULL;
+    gpus[index].index = (int)index;
+    snprintf(gpus[index].who, sizeof gpus[index].who, "%u", index);
+    return &gpus[index];
+}
+
+struct gpu *part_at(struct gpu *gpu, unsigned number)
+{
+    if (number >= PARTS)
+        return NULL;
+    struct gpu *part = &parts[gpu->index][number];
+    part->index = gpu->index;
+    part->parent = gpu;
+    snprintf(part->who, sizeof part->who, "%d.%u", gpu->index, number);
+    return part;
+}
+
+/* -1: the script does not know the key. */
+static int told(struct gpu *gpu, const char *key, char *out)
+{
+    struct gpu *whole = gpu && gpu->parent ? gpu->parent : gpu;
+    if (whole && (gpu->lost || whole->lost)) {
+        fprintf(stderr, "fake NVML: GPU %s was used after it was lost\n", gpu->who);
         abort();
     }
-    int code = ask(gpu ? gpu->index : -1, key, text);
-    if (gpu && code == LOST)
-        gpu->lost = 1;
-    if (code == OK)
-        *out = strtoull(text, NULL, 0);
+    int code = ask(gpu ? gpu->who : "*", key, out);
+    if (whole && (code == LOST || code == 16 || code == 28))
+        whole->lost = 1;
+    return code;
+}
+
+int words(struct gpu *gpu, const char *key, char *out)
+{
+    int code = told(gpu, key, out);
     return code < 0 ? NOT_SUPPORTED : code;
 }
 
-static int unsigned32(struct gpu *gpu, const char *key, unsigned *out)
+int refused(struct gpu *gpu, const char *key)
+{
+    char text[WIDTH];
+    int code = told(gpu, key, text);
+    return code < 0 ? OK : code;
+}
+
+int number(struct gpu *gpu, const char *key, unsigned long long *out)
+{
+    char text[WIDTH];
+    int code = words(gpu, key, text);
+    if (code == OK)
+        *out = strtoull(text, NULL, 0);
+    return code;
+}
+
+int unsigned32(struct gpu *gpu, const char *key, unsigned *out)
 {
     unsigned long long value;
     int code = number(gpu, key, &value);
@@ -120,25 +193,72 @@ static int unsigned32(struct gpu *gpu, const char *key, unsigned *out)
     return code;
 }
 
+int real(struct gpu *gpu, const char *key, double *out)
+{
+    char text[WIDTH];
+    int code = words(gpu, key, text);
+    if (code == OK)
+        *out = strtod(text, NULL);
+    return code;
+}
+
+static void forget(void)
+{
+    memset(gpus, 0, sizeof gpus);
+    memset(parts, 0, sizeof parts);
+    memset(&changed, 0, sizeof changed);
+}
+
+/* Not of the real library: begin anew, as in a fresh process. */
+API void fakeReset(void)
+{
+    pthread_mutex_lock(&lock);
+    forget();
+    started = 0;
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- library */
 
 API int nvmlInitWithFlags(unsigned flags)
 {
-    unsigned long long value;
     (void)flags;
     pthread_mutex_lock(&lock);
-    load();
+    if (!started)
+        forget();
     pthread_mutex_unlock(&lock);
-    int code = number(NULL, "init", &value);
-    return code == NOT_SUPPORTED ? OK : code;
+    int code = refused(NULL, "init");
+    pthread_mutex_lock(&lock);
+    started += code == OK;
+    pthread_mutex_unlock(&lock);
+    return code;
 }
 
-API int nvmlShutdown(void) { return OK; }
+API int nvmlShutdown(void)
+{
+    pthread_mutex_lock(&lock);
+    started -= started > 0;
+    pthread_mutex_unlock(&lock);
+    return OK;
+}
+
+/* Not of the real library: how many nvmlInit have had no nvmlShutdown. */
+API int fakeStarted(void) { return started; }
 
 API const char *nvmlErrorString(int code)
 {
     (void)code;
     return "an error of the fake NVML";
+}
+
+API int nvmlSystemGetDriverVersion(char *out, unsigned size)
+{
+    char text[WIDTH] = "580.00";
+    int code = ask("*", "driver", text);
+    if (code > 0)
+        return code;
+    snprintf(out, size, "%s", text);
+    return OK;
 }
 
 API int nvmlDeviceGetCount_v2(unsigned *out)
@@ -150,238 +270,19 @@ API int nvmlDeviceGetCount_v2(unsigned *out)
 
 API int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct gpu **out)
 {
-    unsigned long long value;
-    if (index >= GPUS)
-        return INVALID;
-    gpus[index].index = (int)index;
-    int code = number(&gpus[index], "handle", &value);
-    *out = &gpus[index];
-    return code == NOT_SUPPORTED ? OK : code;
+    *out = gpu_at(index);
+    return *out ? refused(*out, "handle") : INVALID;
 }
 
 API int nvmlDeviceGetName(struct gpu *gpu, char *out, unsigned size)
 {
     char text[WIDTH] = "NVIDIA_Fake";
-    int code = ask(gpu->index, "name", text);
-    if (code > 0)
+    int code = words(gpu, "name", text);
+    if (code != OK && code != NOT_SUPPORTED)
         return code;
     for (char *c = text; *c; c++)
         if (*c == '_')
             *c = ' ';
     snprintf(out, size, "%s", text);
-    return OK;
-}
-
-/* ---- values */
-
-API int nvmlDeviceGetUtilizationRates(struct gpu *gpu, unsigned *out)
-{
-    out[1] = 0;
-    return unsigned32(gpu, "utilization", &out[0]);
-}
-
-struct memory {
-    unsigned version;
-    unsigned long long total, reserved, free, used;
-};
-_Static_assert(sizeof(struct memory) == 0x28, "nvmlMemory_v2_t");
-
-API int nvmlDeviceGetMemoryInfo_v2(struct gpu *gpu, struct memory *out)
-{
-    if (out->version != (2u << 24 | sizeof *out))
-        return VERSION_MISMATCH;
-    int code = number(gpu, "memory.total", &out->total);
-    if (code == OK)
-        code = number(gpu, "memory.used", &out->used);
-    out->reserved = 629145600;
-    return code;
-}
-
-struct temperature {
-    unsigned version, sensor;
-    int value;
-};
-
-API int nvmlDeviceGetTemperatureV(struct gpu *gpu, struct temperature *out)
-{
-    unsigned value;
-    int code = unsigned32(gpu, "temperature.v", &value);
-    if (code == OK)
-        out->value = (int)value;
-    return code;
-}
-
-API int nvmlDeviceGetTemperature(struct gpu *gpu, unsigned sensor, unsigned *out)
-{
-    (void)sensor;
-    return unsigned32(gpu, "temperature", out);
-}
-
-API int nvmlDeviceGetPowerUsage(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "power.mw", out); }
-API int nvmlDeviceGetEnforcedPowerLimit(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "power.limit.mw", out); }
-
-static const char *const CLOCKS[] = {"graphics", "sm", "memory", "video"};
-
-API int nvmlDeviceGetClockInfo(struct gpu *gpu, unsigned type, unsigned *out)
-{
-    char key[32];
-    if (type > 3)
-        return INVALID;
-    snprintf(key, sizeof key, "clock.%s", CLOCKS[type]);
-    return unsigned32(gpu, key, out);
-}
-
-API int nvmlDeviceGetMaxClockInfo(struct gpu *gpu, unsigned type, unsigned *out)
-{
-    char key[32];
-    if (type > 3)
-        return INVALID;
-    snprintf(key, sizeof key, "clock.%s.max", CLOCKS[type]);
-    return unsigned32(gpu, key, out);
-}
-
-API int nvmlDeviceGetMemoryBusWidth(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "bus.bits", out); }
-API int nvmlDeviceGetNumGpuCores(struct gpu *gpu, unsigned *out) { return unsigned32(gpu, "cores", out); }
-
-API int nvmlDeviceGetCudaComputeCapability(struct gpu *gpu, int *major, int *minor)
-{
-    unsigned value;
-    int code = unsigned32(gpu, "capability", &value);
-    if (code == OK) {
-        *major = (int)(value / 10);
-        *minor = (int)(value % 10);
-    }
-    return code;
-}
-
-API int nvmlSystemGetDriverVersion(char *out, unsigned size)
-{
-    char text[WIDTH] = "580.00";
-    int code = ask(-1, "driver", text);
-    if (code > 0)
-        return code;
-    snprintf(out, size, "%s", text);
-    return OK;
-}
-
-API int nvmlDeviceGetCurrentClocksEventReasons(struct gpu *gpu, unsigned long long *out)
-{
-    return number(gpu, "reasons", out);
-}
-
-API int nvmlDeviceGetCurrentClocksThrottleReasons(struct gpu *gpu, unsigned long long *out)
-{
-    return number(gpu, "reasons.old", out);
-}
-
-/* ---- processes: "processes 2", "process.0.pid 4242", "process.0.memory 123" */
-
-struct process {
-    unsigned pid;
-    unsigned long long memory;
-    unsigned gpu_instance, compute_instance;
-};
-_Static_assert(sizeof(struct process) == 24, "nvmlProcessInfo_v2_t");
-
-static int processes(struct gpu *gpu, const char *list, unsigned *count, struct process *out)
-{
-    unsigned there, room = *count;
-    int code = unsigned32(gpu, list, &there);
-    if (code != OK)
-        return code;
-    *count = there;
-    if (there == 0)
-        return OK;
-    if (!out || room < there)
-        return INSUFFICIENT_SIZE;
-    for (unsigned i = 0; i < there; i++) {
-        char key[32];
-        out[i] = (struct process){0, ~0ull, ~0u, ~0u};
-        snprintf(key, sizeof key, "process.%u.pid", i);
-        unsigned32(gpu, key, &out[i].pid);
-        snprintf(key, sizeof key, "process.%u.memory", i);
-        number(gpu, key, &out[i].memory);
-    }
-    return OK;
-}
-
-API int nvmlDeviceGetComputeRunningProcesses_v3(struct gpu *gpu, unsigned *count, struct process *out)
-{
-    return processes(gpu, "processes", count, out);
-}
-
-API int nvmlDeviceGetComputeRunningProcesses_v2(struct gpu *gpu, unsigned *count, struct process *out)
-{
-    return processes(gpu, "processes.old", count, out);
-}
-
-/* ---- GPM: "gpm.support 1", "gpm.get 0" for each sample, "gpm.10 38.5" for the value of metric 10 between the last two */
-
-struct sample {
-    struct gpu *gpu;
-};
-struct support {
-    unsigned version, supported;
-};
-struct metric {
-    unsigned id;
-    int code;
-    double value;
-    char *names[3];
-};
-struct metrics {
-    unsigned version, count;
-    struct sample *first, *second;
-    struct metric of[];
-};
-_Static_assert(sizeof(struct metric) == 40, "nvmlGpmMetric_t");
-static int samples; /* that are allocated and not freed */
-
-API int nvmlGpmQueryDeviceSupport(struct gpu *gpu, struct support *out)
-{
-    out->supported = 0;
-    int code = unsigned32(gpu, "gpm.support", &out->supported);
-    return code == NOT_SUPPORTED ? OK : code;
-}
-
-API int nvmlGpmSampleAlloc(struct sample **out)
-{
-    *out = calloc(1, sizeof **out);
-    samples++;
-    return OK;
-}
-
-API int nvmlGpmSampleFree(struct sample *sample)
-{
-    free(sample);
-    samples--;
-    return OK;
-}
-
-/* Not of the real library: how many samples a test has left behind. */
-API int fakeSamples(void) { return samples; }
-
-API int nvmlGpmSampleGet(struct gpu *gpu, struct sample *sample)
-{
-    unsigned long long value;
-    int code = number(gpu, "gpm.get", &value);
-    sample->gpu = gpu;
-    return code == NOT_SUPPORTED ? OK : code;
-}
-
-API int nvmlGpmMetricsGet(struct metrics *all)
-{
-    if (all->version != 1)
-        return VERSION_MISMATCH;
-    if (!all->first->gpu || !all->second->gpu || all->first == all->second)
-        return INVALID;
-    for (unsigned i = 0; i < all->count; i++) {
-        char key[32], text[WIDTH];
-        snprintf(key, sizeof key, "gpm.%u", all->of[i].id);
-        int code = ask(all->second->gpu->index, key, text);
-        all->of[i].code = code < 0 ? NOT_SUPPORTED : code;
-        if (code == OK)
-            all->of[i].value = strtod(text, NULL);
-    }
     return OK;
 }

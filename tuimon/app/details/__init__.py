@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tuimon.app.details import boundary, overview, recompile, region, roofline
+from tuimon.app.details import boundary, gpu, host, overview, recompile, region, roofline
 from tuimon.app.details.source import Excerpt, read_excerpt
-from tuimon.app.panels import log, recompiles
+from tuimon.app.panels import gpus, log, recompiles
 from tuimon.app.scene import PanelView, Scene
 from tuimon.draw.text import Line
 
@@ -21,7 +21,7 @@ def open_page(panel_id: str, scene: Scene, key: str | None) -> Page | None:
     if panel_id == "now":
         return "steps, target and compilations", overview.now
     if panel_id == "surroundings":
-        return "GPU and host", overview.machine
+        return _machine(scene, key)
     if panel_id == "roofline":
         return _point(scene, key)
     if key is None:
@@ -35,6 +35,14 @@ def open_page(panel_id: str, scene: Scene, key: str | None) -> Page | None:
     if panel_id == "log":
         return _log(scene, key)
     return None
+
+
+def _machine(scene: Scene, key: str | None) -> Page:
+    index = gpus.index_of(key) if key is not None else None
+    known = scene.model.surroundings.gpus.get(index) if index is not None else None
+    if index is None or known is None:
+        return host.TITLE, host.lines
+    return gpu.title(known), lambda scene, width: gpu.lines(scene, index, width)
 
 
 def _boundary(scene: Scene, key: str) -> Page | None:

@@ -1,17 +1,15 @@
-"""Pages behind the panels without rows: steps and compilations, the machine; and one line of the log."""
+"""The page of steps and compilations, and that of one line of the log."""
 
 from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, populations, prose
 from tuimon.app.details.step import how
 from tuimon.app.panels.pace import step_rate
-from tuimon.app.panels.surroundings import why_no_gpu
 from tuimon.app.panels.timeline import letter
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name
 from tuimon.draw.text import Line
-from tuimon.events import GpuSampled
 from tuimon.model.parts import LogLine
 from tuimon.model.slow.naming import sentence
 
@@ -86,48 +84,6 @@ def _compilations(scene: Scene, width: int) -> list[Line]:
                 (name, "frame"),
             ]
         )
-    return out
-
-
-def machine(scene: Scene, width: int) -> list[Line]:
-    """Every value of the GPUs and the host, with the reason where one is missing."""
-    surroundings = scene.model.surroundings
-    out: list[Line] = []
-    for index in sorted(surroundings.gpus):
-        out += _gpu(surroundings.gpus[index], width)
-    if not surroundings.gpus:
-        out += prose(f"no GPU: {why_no_gpu(scene) or 'no reading yet'}", width, "note")
-    host = surroundings.host
-    out += heading("host")
-    if host is None:
-        return out + prose("no reading yet", width, "note")
-    cores = f"{host.cpu_percent / 100:.2f} cores" if host.cpu_percent is not None else fmt.UNKNOWN
-    out += fact("the job's cpu", cores, width)
-    out += fact("resident memory", fmt.size(host.rss_bytes), width)
-    out += fact("threads", fmt.count(host.threads), width)
-    out += fact("ready but not run", f"{fmt.duration(host.run_queue_wait_s)}, all threads since it began", width)
-    out += fact("major page faults", fmt.count(host.major_faults), width)
-    out += fact("read, written", f"{fmt.size(host.read_bytes)}, {fmt.size(host.written_bytes)}", width)
-    out += fact("host cpu", f"{host.host_cpu_percent:.0f}%" if host.host_cpu_percent is not None else fmt.UNKNOWN, width)
-    memory = f"{fmt.size(host.host_memory_used_bytes)} of {fmt.size(host.host_memory_total_bytes)}"
-    return out + fact("host memory", memory, width)
-
-
-def _gpu(gpu: GpuSampled, width: int) -> list[Line]:
-    def number(value: float | None, unit: str) -> str:
-        return f"{value:.0f} {unit}" if value is not None else fmt.UNKNOWN
-
-    out = heading(f"GPU {gpu.index}: {gpu.name}")
-    out += fact("utilization", number(gpu.utilization, "% of the last period with some kernel resident"), width)
-    out += fact("memory", f"{fmt.size(gpu.memory_used_bytes)} of {fmt.size(gpu.memory_total_bytes)}", width)
-    out += fact("of that, the job's", fmt.size(gpu.process_memory_bytes), width)
-    out += fact("power", f"{number(gpu.power_w, 'W')} of {number(gpu.power_limit_w, 'W')}", width)
-    out += fact("temperature", number(gpu.temperature_c, "C"), width)
-    out += fact("SM clock", f"{number(gpu.sm_clock_mhz, 'MHz')} of {number(gpu.sm_clock_max_mhz, 'MHz')}", width)
-    out += fact("memory clock", number(gpu.memory_clock_mhz, "MHz"), width)
-    out += fact("throttled", ", ".join(gpu.throttle) or "no", width, "warn" if gpu.throttle else "number")
-    for what, why in gpu.missing:
-        out += fact(what, f"not available: {why}", width, "note")
     return out
 
 

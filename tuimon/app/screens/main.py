@@ -60,6 +60,7 @@ class MainScreen(Screen[None]):
         self.zoomed: str | None = None
         self._before_ranks: tuple[str, str | None] = (self.focus_id, None)
         self.plan = Plan(None, None)
+        self._gpus = False
         self._tables_ns = 0
 
     @property
@@ -100,7 +101,7 @@ class MainScreen(Screen[None]):
         self.call_after_refresh(self.monitor.paint)
 
     def lay_out(self, width: int, height: int) -> None:
-        self.plan = plan(width, height, self.zoomed, self.monitor.several)
+        self.plan = plan(width, height, self.zoomed, self.monitor.several, self._gpus)
         put(self.target_lines, self.plan.target)
         put(self.keys_line, self.plan.keys)
         self.asking.put(self.plan.keys if self.asking.is_open else None)
@@ -122,6 +123,9 @@ class MainScreen(Screen[None]):
         if due and clock_ns is not None:
             self._tables_ns = clock_ns
         shown = panels or scene
+        if self._gpus != bool(shown.model.surroundings.gpus):  # the first one needs a line of its own
+            self._gpus = not self._gpus
+            self.lay_out(self.size.width, self.size.height)
         if self.plan.target:
             width, height = self.target_lines.size
             lines = target.draw(scene, status, width, height, shown)

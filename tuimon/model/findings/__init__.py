@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuimon.model.findings import boundaries, eager, ranks, recompiles, settings, slow
+from tuimon.model.findings import boundaries, eager, machine, ranks, recompiles, settings, slow
 from tuimon.model.findings.boundaries import BOUNDARY_SHARE, per_step, share_of_step
 from tuimon.model.findings.finding import Finding
 
@@ -31,6 +31,8 @@ def findings(model: Model, compared: Iterable[Lateness] = ()) -> list[Finding]:
     """All findings: what makes the whole compilation void, then what runs in eager unseen, then by cost; those whose cost is
     not known come last. `compared`: of each job of which several ranks are watched, what they are beside each other."""
     found = [*settings.find(model), *eager.find(model), *boundaries.find(model), *recompiles.find(model), *slow.find(model)]
+    compared = list(compared)
+    found += machine.find(model, compared)
     found += [one for lateness in compared for one in ranks.find(lateness)]
     return sorted(found, key=_weight)
 

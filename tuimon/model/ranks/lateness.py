@@ -84,6 +84,8 @@ class Lateness:
                 self._rounds.note(key, one)
             else:
                 self._rounds.add(key, one)
+                if key in self._standings:
+                    self._standings[key].spent(one)
 
     def leave(self, key: int) -> None:
         """A rank has ended: the others do not wait for it."""
@@ -249,6 +251,21 @@ class Lateness:
         return RankLateness(
             one.n, one.quantile(0.5), one.quantile(0.9), one.last_ns, one.held_up.n, one.slow_n, other, waited, one.skew
         )
+
+    def in_collectives(self, begin_ns: int, end_ns: int, number: int) -> dict[int, float | None]:
+        """By each rank's number, the part of its steps that it spent in collectives between two times of the clock of rank
+        `number`; None where that is not known, nothing at all where that rank is not here, or numbers are not known."""
+        ranks = {one.rank.number: one for one in self._standings.values()}
+        own = ranks.get(number)
+        if own is None or None in ranks or len(ranks) < len(self._standings):
+            return {}
+        shift = own.rank.host.shift()
+        found: dict[int, float | None] = {}
+        for at, one in ranks.items():
+            if at is not None and not one.rank.gone:
+                by = shift - one.rank.host.shift()
+                found[at] = one.in_collectives(begin_ns + by, end_ns + by)
+        return found
 
     @property
     def clocks(self) -> str:

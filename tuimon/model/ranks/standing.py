@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tuimon.model.findings.finding import seconds
+from tuimon.model.ranks.digest import StepDigest
 from tuimon.model.ranks.rounds import Rank
 from tuimon.model.ranks.verdicts import Late, Skew
+from tuimon.model.steps.parts import CATEGORIES
 
 WINDOW = 256
 """The latest latenesses of a rank that are kept."""
+MOST_SECONDS = 128
+"""So many of the latest seconds of a rank are kept, with what of them it spent in collectives."""
 MOST_WAITED = 16
 """Ranks for which it is kept how long one has waited for them."""
+
+
+_COMMUNICATION = CATEGORIES.index("communication")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,8 @@ class Standing:
     among_last_n: int = 0
     slow_n: int = 0
     waited: Counter[int] = field(default_factory=Counter)
+    by_second: OrderedDict[int, list[int]] = field(default_factory=OrderedDict)
+    """Of the latest seconds of its host's clock: ns of the steps that ended in each, and what of these was communication."""
     held_up: Late = field(default_factory=Late)
     skew: Skew | None = None
 
@@ -66,6 +75,25 @@ class Standing:
         self.among_last_n += among_last
         self.n += 1
         self.last_ns = late_ns
+
+    def spent(self, step: StepDigest) -> None:
+        """One more step of it."""
+        second = step.end_ns // 1_000_000_000
+        of = self.by_second.get(second)
+        if of is None:
+            of = self.by_second[second] = [0, 0]
+            if len(self.by_second) > MOST_SECONDS:
+                self.by_second.popitem(last=False)
+        of[0] += step.took_ns
+        of[1] += step.parts[_COMMUNICATION]
+
+    def in_collectives(self, begin_ns: int, end_ns: int) -> float | None:
+        """The part of its steps that it spent in collectives between two times of its host's clock; None where its steps fill
+        less than half of that time."""
+        first, last = begin_ns // 1_000_000_000, end_ns // 1_000_000_000
+        found = [of for second, of in self.by_second.items() if first <= second <= last]
+        took, waited = sum(of[0] for of in found), sum(of[1] for of in found)
+        return waited / took if took and took >= (end_ns - begin_ns) / 2 else None
 
     def quantile(self, share: float) -> int | None:
         ordered = sorted(self.late)
