@@ -45,7 +45,7 @@ class Around:
     def stop(self) -> None:
         """End them; one that hangs in the driver is left to itself."""
         if self._shared is not None:
-            self._shared.leave(self.pid)
+            self._shared.leave(self.pid, self._put)
         for source in (self._nvml, self.host, self._threads, self._tree):
             if source is not None:
                 source.stop()

@@ -12,6 +12,7 @@ from tests.support.gpu_scenes import GIB, MACHINES, eight, gpu, host, lost, mig,
 from tests.support.monitor import Driven, drive, settings
 from tuimon import events as ev
 from tuimon.app.details import open_page
+from tuimon.app.details.tracks import in_words
 from tuimon.app.panels import BY_ID, gpus
 from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.host import in_tree
@@ -19,6 +20,7 @@ from tuimon.app.plan import plan
 from tuimon.app.scene import PanelView
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.draw.text import Line
+from tuimon.sources import nvml_words as words
 
 PANEL = BY_ID["surroundings"]
 AWKWARD = "\x1b[31m[b]\u202eevil\x07 " + "long name " * 60
@@ -95,6 +97,45 @@ def test_eight_fit_in_80x24_with_numbers_histories_and_signs() -> None:
     assert "idle" not in "\n".join(lines)  # a GPU at rest is not held back
 
 
+def test_eight_share_a_line_in_which_each_has_its_number() -> None:
+    lines = shown(eight(), 80, 3).split("\n")
+    assert [word for word in lines[1].split() if word[0].isdigit() and "●" in word] == ["0●", "1●", "2●", "3●"]
+    assert "2● 92 !!" in lines[1] and "5  90 !" in lines[1] and " 7   0" in lines[1]
+    assert "job on GPU 0-3; util: a kernel was running, not how busy" in lines[0]
+    assert "job  4.70 cores" in lines[2]
+    many = [gpu(1000 * S, index, index) for index in range(16)]
+    assert "16 GPUs" in shown([*many, host(1000 * S)], 80, 3)  # too many for a line: their range
+
+
+def test_a_few_lines_of_eight_have_history_and_the_sign_stands_at_the_gpu() -> None:
+    which, util, history, memory = shown(eight(), 48, 7).split("\n")[1:5]
+    assert "2●!!" in which and "3●!" in which and "5 !" in which
+    assert util.startswith(" util%") and "!" not in util
+    assert set("".join(history.split())) <= set(map(chr, range(0x2800, 0x2900)))
+    assert "99!" in memory
+    assert "91!!" in shown(eight(), 48, 9)  # the heat comes where there is one more line
+
+
+def test_one_gpu_in_one_line_has_activity_beside_its_utilisation() -> None:
+    title, line, _ = shown(one(), 80, 3).split("\n")
+    assert "util  89%" in line and "sm  47%  tensor  22%" in line and "62.0/80.0 GiB" in line
+    assert "util: a kernel was running, not how busy" in title
+
+
+def test_a_gpu_in_parts_in_one_line_tells_the_jobs_part() -> None:
+    line = shown(mig(), 80, 3).split("\n")[1]
+    all_in_parts = [gpu(1000 * S, index, mig_mode=True, utilization=None) for index in range(8)]
+    assert shown(all_in_parts, 80, 2).count("MIG") == 8
+    assert "MIG, 4 parts" in line and "0.0● 3g.40gb  18.0/39.0 GiB" in line and "in all 29.0/80.0 GiB" in line
+
+
+def test_the_only_gpu_has_a_chart_over_the_hosts() -> None:
+    lines = shown(one()).split("\n")
+    named = [" ".join(line.split()[:2]) for line in lines if "gpu util" in line or "job cpu" in line]
+    assert named == ["gpu util", "job cpu"]
+    assert "gpu util" not in shown(eight())
+
+
 def test_what_stands_out_has_a_colour_and_a_sign() -> None:
     lines = draw(PANEL, scene(eight()), 80, 21)
     assert roles(lines, "91 C") == {"bad"} and roles(lines, "!!") == {"bad"}
@@ -140,6 +181,9 @@ def test_a_silent_driver_is_said_and_its_gpu_steps_back() -> None:
     for width, height in ((80, 2), (80, 4), (48, 7), (80, 21)):
         lines = shown(silent(), width, height)
         assert "NVML not answering for 12 s on GPU 1" in lines, (width, height)
+    before, during = (shown(events, 80, 3).split("\n") for events in (silent()[:-11], silent()))
+    assert before[1][:20] == during[1][:20] and "not answering" in during[2]  # no line moves: it takes the host's
+    assert "job  " in before[2] and "job 4.70 cores" in during[0]
     lines = draw(PANEL, scene(silent()), 80, 21)
     assert roles(lines, "90%") == {"quiet"} and "number" in roles(lines, "89%")
     last = max(event.t_ns for event in silent())
@@ -155,7 +199,9 @@ def test_a_lost_gpu_stays_a_row_with_its_reason_and_hides_no_other() -> None:
     assert sum("/700 W" in line for line in lines) == 3
     assert "lost" in shown(lost(), 80, 4)
     told = page(lost(), "gpu 2")
-    assert "x XID 79" in told and "lost: GPU lost" in told
+    assert "x XID 79" in told and "x  GPU lost: it fell off the bus" in told
+    assert "XID 79: the GPU has fallen off the bus" in told
+    assert "reasons now           not known" in told and "\n  none" not in told and "0 GiB" not in told
 
 
 def test_parts_are_rows_below_their_gpu() -> None:
@@ -188,6 +234,27 @@ def test_without_a_gpu_there_is_one_line_and_the_room_is_the_hosts() -> None:
         assert fact in told, fact
 
 
+@pytest.mark.parametrize("kind", ["mismatch", "no permission"])
+def test_a_gpu_that_is_not_read_is_not_called_none_and_what_to_do_is_not_cut_off(kind: str) -> None:
+    code = {"mismatch": words.LIB_RM_VERSION_MISMATCH, "no permission": words.NO_PERMISSION}[kind]
+    t = 2_000 * S
+    events = [ev.GpuUnavailable(t, words.cannot_start(code), kind), host(t)]  # type: ignore[arg-type]
+    for width, height in ((80, 21), (119, 37), (60, 21)):
+        whole = " ".join(shown(events, width, height).split())
+        assert "GPU not read: " in whole and words.cannot_start(code) in whole
+        assert "no GPU" not in whole
+    small = shown(events, 80, 2).split("\n")
+    assert "GPU not read: " in small[0] and "…" not in small[0] and "job  " in small[1]
+
+
+def test_where_its_limits_hurt_stands_on_the_jobs_only_line() -> None:
+    assert "! held back by its quota 0.30 s a second" in shown(no_gpu(), 80, 2)
+    assert "! memory limit 62.0/64.0 GiB" in shown(MACHINES["container"](), 80, 3)
+    for height in (4, 5):
+        lines = shown(no_gpu(), 48, height)  # before what it may use, and before its workers
+        assert "! held back by its quota" in lines
+
+
 def test_the_tree_has_each_process_behind_its_parent_once() -> None:
     rows = processes(0).rows
     placed = [(row.pid, depth) for row, depth in in_tree(rows)]
@@ -206,6 +273,21 @@ def test_near_its_memory_limit_and_swapped_out_are_said() -> None:
         and "!! 2 processes killed for memory" in whole
         and "! swapped 1.00 GiB" in whole
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("sm_clock_max_mhz", "SM clock maximum"),
+        ("pcie_rx_bytes_s", "PCIe in"),
+        ("power_w", "power"),
+        ("throttle", "clock reasons"),
+        ("process_memory_bytes", "the job's memory"),
+        ("utilization", "utilization"),
+    ],
+)
+def test_fields_have_names_for_a_person(field: str, told: str) -> None:
+    assert in_words(field) == told
 
 
 def test_ranges() -> None:

@@ -74,6 +74,8 @@ def main() -> int:
     found = measure(scene, seconds)
     print(f"{scene}: {found['beats']:.0f} beats, {found['beats_silent']:.0f} of them while NVML did not answer")  # noqa: T201
     print(f"largest gap {found['largest_s'] * 1e3:.0f} ms; while NVML did not answer {found['largest_silent_s'] * 1e3:.0f} ms")  # noqa: T201
+    waited, own = found["waited_silent_s"] * 1e3, found["largest_own_s"] * 1e3
+    print(f"of that gap {waited:.0f} ms it waited for a core; without such waits the largest is {own:.0f} ms")  # noqa: T201
     print(f"wanted: at most {WANTED_S * 1e3:.0f} ms")  # noqa: T201
     return 0 if found["beats_silent"] and found["largest_silent_s"] <= WANTED_S else 1
 

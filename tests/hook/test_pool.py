@@ -184,6 +184,16 @@ def test_figures_that_this_torch_does_not_have_are_none(second: Callable[[], Non
     assert event.allocated_bytes == 1000
 
 
+@pytest.mark.parametrize("name", ["allocated_bytes", "reserved_bytes"])
+def test_an_allocator_that_does_not_tell_what_it_holds_is_not_said_to_hold_nothing(
+    second: Callable[[], None], allocator: Allocator, hook: Hook, name: str
+) -> None:
+    allocator.more = {name: {}}
+    second()
+    second()
+    assert hook.messages == [] and name in hook.instruments["memory pool"] and allocator.asked == [0]
+
+
 def test_a_device_without_a_name_is_told_all_the_same(second: Callable[[], None], hook: Hook) -> None:
     def angry(device: int) -> None:
         raise RuntimeError("driver")

@@ -83,6 +83,23 @@ def test_a_pool_is_matched_by_uuid_then_by_bus_id() -> None:
     assert pool_of(there, {0: pool()}, alone=True) is not None
 
 
+def test_a_job_in_a_part_of_a_gpu_is_on_that_gpu_with_its_pool() -> None:
+    def part(number: int, **more: Any) -> ev.MigSampled:
+        return ev.MigSampled(
+            S, 0, number, "MIG 1g.18gb", "1g.18gb", f"MIG-aa-{number}", 3 + number, 0, 5 * GIB, 16 * GIB, **more
+        )
+
+    # the driver does not tell the processes of the whole GPU; torch has the uuid of the part, and calls it a GPU's
+    there = gpu(1, uuid="GPU-ab", pci_bus_id="00000000:3B:00.0", mig_mode=True)
+    parts = [part(0), part(1, process_memory_bytes=11 * GIB)]
+    (job,) = of_job(model_of(gpu(1, 1), there, *parts, pool(uuid="GPU-AA-1")).surroundings)
+    assert (job.index, job.memory_bytes, job.how, job.outside_pool_bytes) == (0, 11 * GIB, "pid", GIB)
+    assert job.pool is not None
+    # also where it may not be seen which parts there are
+    (unseen,) = of_job(model_of(there, pool(uuid="GPU-aa-1", pci_bus_id="0000:3b:00")).surroundings)
+    assert unseen.pool is not None and unseen.memory_bytes is None
+
+
 def test_where_the_pids_are_the_hosts_the_job_is_told_by_its_pool_only_if_one_fits() -> None:
     held = (ev.GpuProcess(900, 11 * GIB), ev.GpuProcess(901, 40 * GIB))
     (job,) = of_job(model_of(gpu(1, processes=held, job_here=True), pool()).surroundings)

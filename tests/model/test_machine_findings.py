@@ -105,6 +105,33 @@ def test_what_is_not_known_of_the_other_ranks_is_said() -> None:
     assert "told too few" in " ".join(waits(ranks(0.8, 0.8, first_s=500)).evidence)
 
 
+def windowed(collectives_ms: int, others_ms: int, busy_ms: int, at_s: int = 10) -> list[ev.Event]:
+    """A window of a second, with kernels for so long; `busy_ms` of it are filled."""
+
+    def row(kernel: str, ms: int) -> ev.KernelRow:
+        return (kernel, "", (), "", None, 0, 4, ms * 1_000_000, 1, 9)
+
+    rows = (
+        row("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", collectives_ms),
+        row("gemm", others_ms),
+    )
+    return [
+        ev.WindowChanged((at_s + 1) * S, 4, "closed", steps=1, begin_ns=at_s * S, end_ns=(at_s + 1) * S),
+        ev.KernelsSeen((at_s + 1) * S, 4, rows, 0, S, busy=((0, busy_ms * 1_000_000),)),
+    ]
+
+
+def test_on_a_gpu_a_profiler_window_tells_of_collectives_that_the_host_does_not_wait_in() -> None:
+    readings = [gpu(at) for at in range(40)]
+    found = only(job(*readings, *windowed(800, 150, 950)))
+    assert found.kind == "gpu_waiting" and "at least 80% of profiler window 4" in found.evidence[1]
+    assert found.cost_s is None  # a window says nothing of the other steps
+    # they run beside the computing, which hides them; or long before
+    assert findings(job(*readings, *windowed(800, 600, 900))) == []
+    assert findings(job(*readings, *windowed(0, 300, 900))) == []
+    assert findings(job(*[gpu(at) for at in range(40, 80)], *windowed(800, 150, 950), seconds=80)) == []
+
+
 def test_a_gpu_that_computes_meanwhile_is_none() -> None:
     assert findings(job(*[gpu(at, tensor_activity=30.0) for at in range(40)], communication=0.8)) == []
 
@@ -128,6 +155,15 @@ def test_a_gpu_that_is_too_hot() -> None:
 def test_a_gpu_that_was_lost_and_why() -> None:
     found = findings(job(gpu(1), gpu(2, lost="GPU is lost", utilization=None), ev.XidSeen(2 * S, 0, 79)))
     assert {one.kind for one in found} == {"gpu_lost", "xid"}
+
+
+def test_a_flood_of_one_error_hides_no_other_and_is_counted_to_its_end() -> None:
+    flood = [ev.XidSeen(at * S, 0, 31) for at in range(2, 202)]
+    model = job(gpu(1), ev.XidSeen(S, 0, 79), *flood)
+    told = {one.title.partition(":")[0]: one.evidence[0] for one in findings(model)}
+    assert told["the driver reports XID 31 on GPU 0"].startswith("told 200 times")
+    assert told["the driver reports XID 79 on GPU 0"].startswith("told 1 time ")
+    assert {one.xid for one in model.surroundings.xids} == {79, 31} and model.surroundings.xids[-1].t_ns == 201 * S
 
 
 def test_memory_errors_count_from_the_attach() -> None:
@@ -157,4 +193,4 @@ def test_a_job_that_waits_for_cores() -> None:
 def test_memory_that_runs_out() -> None:
     near = ev.HostSampled(S, 1.0, 9 * GIB, 9, 1.0, 1, 2, memory_limit_bytes=10 * GIB, memory_group_bytes=10 * GIB)
     assert only(job(near)).kind == "oom_near"
-    assert only(job(host(1), host(2, oom_kills=2))).title == "the container has run out of memory"
+    assert only(job(host(1), host(2, oom_kills=2))).title == "the job's control group has run out of memory"

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.report import build, render
+from tuimon.report import build, machine, render
 
 S = 1_000_000_000
 GIB = 2**30
@@ -99,6 +99,19 @@ def test_without_a_gpu_there_is_the_sentence() -> None:
 def test_a_driver_that_has_not_answered_is_said_so() -> None:
     _, whys = report_of(ev.GpuSilent(S, None, 5.0, "nvmlInit_v2"))
     assert whys["gpu"] == "NVML had not answered for 5 s (nvmlInit_v2)"
+
+
+def test_a_gpu_that_does_not_answer_is_a_row_and_its_readings_are_not_taken_for_new() -> None:
+    silent = [ev.GpuSilent(9 * S, 0, 8.0, "nvmlDeviceGetHandleByIndex"), ev.GpuSilent(9 * S, 1, 4.0, "")]
+    report, whys = report_of(gpu(5, index=1), gpu(9, index=2), host(9), *silent)
+    rows = report["gpu"]
+    assert [(row["index"], row["silent_s"]) for row in rows] == [(0, 8.0), (1, 4.0), (2, None)]
+    assert rows[0]["utilization"] is None and rows[1]["utilization"]["last"] == 97.0
+    assert whys["gpu[0].utilization"] == "NVML had not answered for 8 s (nvmlDeviceGetHandleByIndex)"
+    assert whys["gpu[1]"] == "NVML had not answered for 4 s: its readings are older"
+    told = [machine.gpu(row)[0] for row in rows]
+    assert told[0] == "GPU 0, utilization not readable, not answering for 8 s"
+    assert "not answering for 4 s, the rest is older" in told[1] and "answering" not in told[2]
 
 
 def test_the_part_of_periods_that_a_quota_held_back() -> None:

@@ -105,6 +105,33 @@ class TestFirstVersion:
         assert folders(membership, "cpu", tmp_path).version == "v2"
 
 
+def test_counters_go_on_where_they_are_of_another_group(tmp_path: Path) -> None:
+    """What a group had counted before it became the worst, or the process came into it, has not held this process back now."""
+
+    def stat(name: str, periods: int, throttled: int, us: int) -> None:
+        text = f"nr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec {us}\n"
+        put(tmp_path / "mounted" / name, cpu__stat=text, cpu__max="100000 100000\n")
+
+    def told() -> tuple[int | None, int | None, float | None]:
+        now = groups.now()[1]
+        return now.periods, now.throttled_periods, now.throttled_s
+
+    put(tmp_path / "proc" / "7", cgroup="0::/a/b\n")
+    stat("a", 9000, 800, 1_000_000)
+    stat("a/b", 100, 20, 2_000_000)
+    groups = Groups(7, tmp_path / "proc", tmp_path / "mounted", again=1)
+    assert told() == (100, 20, 2.0)
+    stat("a", 9010, 810, 3_000_000)  # it is the worst now
+    assert told() == (100, 20, 2.0)
+    stat("a", 9020, 815, 3_500_000)
+    assert told() == (110, 25, 2.5)
+    put(tmp_path / "proc" / "7", cgroup="0::/c\n")
+    stat("c", 70_000, 60_000, 90_000_000)
+    assert told() == (110, 25, 2.5)
+    stat("c", 70_001, 60_001, 91_000_000)
+    assert told() == (111, 26, 3.5)
+
+
 def test_the_groups_of_a_process_and_why_there_are_none(tmp_path: Path) -> None:
     found = Groups(7, tmp_path / "proc", tmp_path / "mounted")
     assert found.now() == ("", Cpu(), Memory())

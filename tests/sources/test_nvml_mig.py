@@ -217,6 +217,18 @@ def test_a_handle_that_is_stale_is_looked_for_again_at_once(
     assert dict(again[2].missing).keys() == {GONE}  # the other one had gone meanwhile
 
 
+@pytest.mark.parametrize("code", [2, 6])
+def test_a_part_that_never_tells_its_memory_has_not_been_removed(
+    device: Callable[..., Device], clock: Clock, code: int
+) -> None:
+    gpu = device(PARENT + FIRST.replace("0.0 memory.total 18000000000", f"0.0 memory.total !{code}") + THIRD)
+    for _ in range(3):
+        parts = look(gpu)
+        assert parts.keys() == {0, 2} and parts[2].memory_total_bytes is not None
+        assert dict(parts[0].missing)["memory_used_bytes"] == nvml_words.no_value(code)
+        clock.now += 40
+
+
 def test_a_number_that_another_part_has_got_is_another_part(device: Callable[..., Device], change: Play, clock: Clock) -> None:
     gpu = device(PARENT + FIRST)
     look(gpu)

@@ -10,7 +10,7 @@ import pytest
 
 from tuimon.commands import idle_gpus
 from tuimon.events import Event, GpuProcess, GpuSampled, GpuSilent, GpuUnavailable
-from tuimon.sources import nvml, nvml_device, nvml_words
+from tuimon.sources import nvml, nvml_device, nvml_processes, nvml_words
 from tuimon.sources.nvml import NvmlSource, binding
 from tuimon.sources.nvml_device import Device
 from tuimon.sources.nvml_processes import Job
@@ -271,7 +271,10 @@ def test_the_family_of_the_job_counts_as_the_job(play: Play) -> None:
     assert got.processes == (GpuProcess(7, 100), GpuProcess(9, 20))
 
 
-def test_a_single_unknown_pid_on_a_gpu_that_the_job_has_open_is_taken_for_it_and_said_so(play: Play) -> None:
+def test_a_single_unknown_pid_on_a_gpu_that_the_job_has_open_is_taken_for_it_and_said_so(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvml_processes, "_sees_all", lambda: False)  # as in a container
     one = f"0 processes 1\n0 process.0.pid {NOT_HERE}\n0 process.0.memory 100"
     got = of_job(play, one, Job(7, None, lambda: frozenset({2})))
     assert (got.job, got.process_memory_bytes, got.job_how, got.job_here) == ((), 100, "only", True)

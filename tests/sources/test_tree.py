@@ -170,6 +170,28 @@ def test_no_more_than_so_many_are_looked_at_and_a_circle_ends(proc: Proc) -> Non
     assert len(below(100, proc.root, most=4)) == 4
 
 
+def test_one_look_at_all_processes_serves_several_jobs(proc: Proc, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Path] = []
+    children = tree._children
+
+    def counted(root: Path) -> dict[int, list[tree.Stat]]:
+        looks.append(root)
+        return children(root)
+
+    monkeypatch.setattr(tree, "_children", counted)
+    proc.process(200, 1)
+    for pid, parent in ((101, 100), (102, 100), (103, 102), (201, 200)):
+        proc.process(pid, parent)
+    assert sorted(one.pid for one in below(100, proc.root, kept_s=3600)) == [101, 102, 103]
+    proc.process(101, 100, ticks=500)
+    proc.process(102, 1)  # it has ended, and its pid is another's now
+    found = below(100, proc.root, kept_s=3600)
+    assert [one.pid for one in found] == [101] and found[0].cpu_s > 0  # what is told of it is new
+    assert [one.pid for one in below(200, proc.root, kept_s=3600)] == [201]
+    assert len(looks) == 1
+    assert [one.pid for one in below(100, proc.root)] == [101] and len(looks) == 2
+
+
 def test_one_that_cannot_be_read_does_not_hide_the_others(proc: Proc) -> None:
     proc.process(101, 100)
     proc.process(102, 100, state="Z")
@@ -222,7 +244,7 @@ def test_after_a_reading_that_took_long_it_rests(proc: Proc, monkeypatch: pytest
 
 
 def test_a_reading_that_breaks_says_so(proc: Proc, until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no such thing")
 
     monkeypatch.setattr(tree, "below", broken)
@@ -253,6 +275,17 @@ def test_other_kinds() -> None:
     assert kind_of("pt_data_worker", spawned, "job", own) == "loader worker"
     assert kind_of("python", own, "compile worker", own) == "compile worker"
     assert kind_of("nvidia-smi", ["nvidia-smi"], "job", own) == "other"
+    for compiler in (
+        "g++",
+        "/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus",
+        "x86_64-linux-gnu-g++-12",
+        "/opt/cuda/bin/ptxas",
+        "clang-18",
+    ):
+        assert kind_of("x", [compiler, "-O3", "a.cpp"], "job", own) == "compile worker"
+    assert kind_of("asv", ["asv", "-c"], "job", own) == kind_of("rg", ["rg", "g++"], "job", own) == "other"
+    tracker = ["python", "-c", "from multiprocessing.resource_tracker import main;main(5)"]
+    assert kind_of("python", tracker, "job", own) == "other"  # it does nothing but wait for the end
     assert kind_of("kworker", [], "other", []) == "other"
     speaks = ["python", "-c", "import torch._inductor.compile_worker", "torch/_inductor/compile_worker/__main__.py"]
     assert kind_of("python", speaks, "job", own) == "other"  # it speaks of it only

@@ -3,7 +3,8 @@
     python -m tests.support.gpu_hang_program SCENE
 
 SCENE is one of `tests.support.monitor_program`. Every `BEAT_S` a beat on the thread of the screen notes the time; when the
-monitor ends, the file named by GPU_HANG_REPORT has how late the latest beat was at most, and how late while NVML was silent.
+monitor ends, the file named by GPU_HANG_REPORT has how late the latest beat was at most, how late while NVML was silent, and
+for how much of the latter the thread was ready to run and no core was free for it, which no monitor can help.
 """
 
 from __future__ import annotations
@@ -24,26 +25,39 @@ BEAT_S = 0.01
 SCENES = {"quiet": (4, 2.0), "busy": (200, 40.0)}
 
 
+def waited_s() -> float:
+    """For how long this thread has waited for a core; 0 where the kernel does not keep it."""
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 class Beats:
     """Times between beats."""
 
     def __init__(self) -> None:
         self.last = 0.0
         self.largest = 0.0
-        self.largest_silent = 0.0
+        self.largest_silent = self.waited_silent = self.largest_own = 0.0
         self.beats = self.beats_silent = 0
         self.silent = False
+        self._waited = waited_s()
 
     def beat(self) -> None:
         """One more."""
         now = time.monotonic()
         gap = now - self.last if self.last else 0.0
         self.last = now
+        before, self._waited = self._waited, waited_s()
         self.beats += 1
         self.largest = max(self.largest, gap)
         if self.silent:
             self.beats_silent += 1
-            self.largest_silent = max(self.largest_silent, gap)
+            if gap > self.largest_silent:
+                self.largest_silent, self.waited_silent = gap, self._waited - before
+            self.largest_own = max(self.largest_own, gap - (self._waited - before))
 
 
 class HangFeed(LiveFeed):
@@ -85,6 +99,8 @@ def main() -> int:
         "beats_silent": beats.beats_silent,
         "largest_s": beats.largest,
         "largest_silent_s": beats.largest_silent,
+        "waited_silent_s": beats.waited_silent,
+        "largest_own_s": beats.largest_own,
         "stop_s": time.monotonic() - began,
         "stopped": ended,
     }

@@ -104,13 +104,13 @@ _MEANING: dict[tuple[str, str], tuple[Callable[..., Check], str, str | None]] = 
     ),
     ("MIG", "on"): (
         note,
-        "divided by MIG: utilization is told of none, memory and SM activity of each part",
+        "divided by MIG: utilization is told of none; memory is of each part, and SM activity on Hopper and newer",
         "nvidia-smi -L lists the parts; a job names its own by CUDA_VISIBLE_DEVICES=MIG-..",
     ),
     ("activity", "yes"): (ok, "SM, tensor and memory activity are told (GPM)", None),
     ("activity", "no"): (
         note,
-        "no SM or tensor activity: GPM is for Hopper and newer. Utilization says that a kernel was resident, no more",
+        "no SM or tensor activity: GPM is for Hopper and newer. Utilization says that a kernel was running, not how busy",
         None,
     ),
     ("processes", "yes"): (ok, "the processes on it are told", None),

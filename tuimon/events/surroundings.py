@@ -135,14 +135,15 @@ class MigSampled(Event):
 
 @dataclass(frozen=True, slots=True)
 class GpuSilent(Event):
-    """A call into the driver has not come back; told once a second by a thread that does not wait for it."""
+    """A call into the driver has not come back, or calls take so long that a reading is late; told once a second by a thread
+    that does not wait for it."""
 
     index: int | None
     """None: while NVML is started or GPUs are counted."""
     since_s: float | None
     """For how long; None: it answers again."""
     call: str
-    """The name of the function."""
+    """The name of the function; empty between two calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,8 @@ class TreeRow(NamedTuple):
     rss_bytes: int | None
     state: Literal["running", "sleeping", "disk", "stopped", "zombie", "idle", ""]
     run_queue_wait_s: float | None = None
-    """Total since it was first seen."""
+    """For which its threads were ready to run and had no core, since they started; of threads that ended before it was first
+    seen nothing is known."""
     io_bytes_s: float | None = None
 
 

@@ -83,6 +83,10 @@ class Pool(metaclass=Mortal):
         took = self._now() - begin
         self._slow = self._slow + 1 if took > SLOW_NS else 0
         figures = _figures(stats)
+        lacking = [name for name in ("allocated", "reserved") if figures[name] is None]
+        if lacking:
+            self._stop(f"this torch's allocator does not tell {lacking[0]}_bytes")
+            return took
         if figures["reserved"] or device in self._told:
             if figures != self._told.get(device):
                 self._told[device] = figures
@@ -112,8 +116,8 @@ def _figures(stats):
         return None if value is None else int(value)
 
     return {
-        "allocated": of("allocated_bytes") or 0,
-        "reserved": of("reserved_bytes") or 0,
+        "allocated": of("allocated_bytes"),
+        "reserved": of("reserved_bytes"),
         "active": of("active_bytes"),
         "inactive_split": of("inactive_split_bytes"),
         "peak": of("allocated_bytes", "peak"),

@@ -191,7 +191,7 @@ class Session(metaclass=Mortal):
         self._names.look()
         self.torch_is_there(GATE_S)
         if self._skip_code is None:
-            self._await_torch()
+            Arrival(self).enter()
         self._install_late()
         with contextlib.suppress(OSError):
             self.outbox.flush()  # a job that kills itself at once has said at least that it was attached to
@@ -229,17 +229,6 @@ class Session(metaclass=Mortal):
         self.guarded("communication", self._communication.watch, None)
         self.guarded("regions", self._watch_if_loaded, None)
         self.guarded("eager calls", self.eager.watch_stance, None)
-
-    def _await_torch(self):
-        """Be called on the importing thread as soon as torch's profiler module is loaded, before any optimizer exists.
-
-        A finder that never finds anything is asked for every module that is imported; the modules that follow
-        it within `import torch` are many. It takes itself away once it has been of use.
-        """
-        arrival = Arrival(self)
-        # a new list: the interpreter keeps the one that it began with (`sys` as it was), and would keep us in it for ever
-        sys.meta_path = [arrival, *sys.meta_path]
-        self.undo.add("import watch", arrival.leave)
 
     def _watch_if_loaded(self):
         if "torch._dynamo.convert_frame" in sys.modules:

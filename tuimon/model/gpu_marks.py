@@ -47,7 +47,8 @@ def marks(
 ) -> tuple[Mark, ...]:
     """The worst first. `mig`: its parts; `xids`: those of all GPUs; `now_ns`: now, else the time of this reading."""
     if gpu.lost is not None:
-        return (Mark("x", "bad", f"lost: {gpu.lost}", "lost"), *_xids(gpu, xids, now_ns))
+        words = gpu.lost if gpu.lost.lower().startswith("gpu lost") else f"lost: {gpu.lost}"
+        return (Mark("x", "bad", words, "lost"), *_xids(gpu, xids, now_ns))
     found = [*_xids(gpu, xids, now_ns)]
     if gpu.ecc_uncorrected:
         found.append(Mark("!!", "bad", f"{gpu.ecc_uncorrected} uncorrected memory errors", "ecc"))
@@ -57,7 +58,7 @@ def marks(
         found.append(Mark("!", "warn", f"held back: {', '.join(reasons)}", "held back"))
     if gpu.temperature_c is not None and gpu.temperature_c >= HOT_C and not thermal:
         very = gpu.temperature_c >= VERY_HOT_C
-        found.append(Mark("!!" if very else "!", "bad" if very else "warn", f"{gpu.temperature_c:.0f} C", "hot"))
+        found.append(Mark("!!" if very else "!", "bad" if very else "warn", f"hot: {gpu.temperature_c:.0f} C", "hot"))
     if _full(gpu.memory_used_bytes, gpu.memory_total_bytes):
         found.append(Mark("!", "warn", "memory nearly full", "full"))
     parts = [part for part in mig if part.gpu == gpu.index and _full(part.memory_used_bytes, part.memory_total_bytes)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tuimon.events import GpuProcess, GpuSampled, PoolSampled
+from tuimon.events import GpuProcess, GpuSampled, MigSampled, PoolSampled
 from tuimon.model.surroundings import Surroundings
 
 CONTEXT_BYTES = 2 << 30
@@ -35,12 +35,18 @@ def of_job(surroundings: Surroundings) -> list[JobGpu]:
     """The GPUs that the job is known to use, by index; where none is, those that it has open."""
     alone = len(surroundings.pools) == 1 and len([gpu for gpu in surroundings.gpus.values() if gpu.job_here]) == 1
     found = []
-    pools = {index: pool_of(gpu, surroundings.pools, alone=alone) for index, gpu in surroundings.gpus.items()}
+    parts: dict[int, list[MigSampled]] = {index: [] for index in surroundings.gpus}
+    for part in surroundings.mig.values():
+        parts.setdefault(part.gpu, []).append(part)
+    pools = {i: pool_of(gpu, surroundings.pools, parts[i], alone=alone) for i, gpu in surroundings.gpus.items()}
+    held = {i: _in_parts(parts[i]) for i in surroundings.gpus}
     # CUDA opens all the devices that it may see, so that it is open says something only where nothing better is known
-    sure = {i for i, gpu in surroundings.gpus.items() if pools[i] is not None or gpu.job or gpu.process_memory_bytes}
+    sure = {i for i, gpu in surroundings.gpus.items() if pools[i] or gpu.job or gpu.process_memory_bytes or held[i]}
     for index in sorted(sure or {i for i, gpu in surroundings.gpus.items() if gpu.job_here}):
         gpu, pool = surroundings.gpus[index], pools[index]
         memory, how = gpu.process_memory_bytes, str(gpu.job_how)
+        if memory is None and held[index] is not None:  # of the whole GPU the driver may not tell it
+            memory, how = held[index], "pid"
         if memory is None and pool is not None and (process := by_pool(gpu, pool)) is not None:
             memory, how = process.memory_bytes, "pool"
         outside = memory - pool.reserved_bytes if memory is not None and pool is not None else None
@@ -48,14 +54,23 @@ def of_job(surroundings: Surroundings) -> list[JobGpu]:
     return found
 
 
-def pool_of(gpu: GpuSampled, pools: Mapping[int, PoolSampled], *, alone: bool = False) -> PoolSampled | None:
-    """The job's pool on a GPU: by uuid, then by bus id. `alone`: the job has one pool and uses one GPU, this one if it is
-    there; then it needs neither."""
+def _in_parts(parts: Iterable[MigSampled]) -> int | None:
+    """What the job holds in the parts of a GPU; None where it is listed in none."""
+    sizes = [part.process_memory_bytes for part in parts if part.process_memory_bytes is not None]
+    return sum(sizes) if sizes else None
+
+
+def pool_of(
+    gpu: GpuSampled, pools: Mapping[int, PoolSampled], parts: Iterable[MigSampled] = (), *, alone: bool = False
+) -> PoolSampled | None:
+    """The job's pool on a GPU, or on one of its MIG devices: by uuid, then by bus id. `alone`: the job has one pool and uses
+    one GPU, this one if it is there; then it needs neither."""
+    theirs = {_uuid(uuid) for uuid in (gpu.uuid, *(part.uuid for part in parts)) if uuid}
     for pool in pools.values():
-        if pool.uuid and gpu.uuid and _uuid(pool.uuid) == _uuid(gpu.uuid):
+        if pool.uuid and _uuid(pool.uuid) in theirs:
             return pool
     for pool in pools.values():
-        apart = pool.uuid and gpu.uuid
+        apart = pool.uuid and gpu.uuid and not gpu.mig_mode  # else it may be the uuid of a part
         if not apart and pool.pci_bus_id and gpu.pci_bus_id and _bus(pool.pci_bus_id) == _bus(gpu.pci_bus_id):
             return pool
     if alone and gpu.job_here:
@@ -82,7 +97,8 @@ def fragmentation(pool: PoolSampled) -> float | None:
 
 
 def _uuid(text: str) -> str:
-    return text.lower().removeprefix("gpu-")
+    """torch writes the uuid of a MIG device as that of a GPU."""
+    return text.lower().removeprefix("gpu-").removeprefix("mig-")
 
 
 def _bus(text: str) -> str:

@@ -310,7 +310,7 @@ class Model:
         return handler
 
     def _xid_seen(self, event: ev.XidSeen) -> None:
-        self.surroundings.xids.append(event)
+        self.surroundings.xid(event)
         where = "a GPU" if event.index is None else f"GPU {event.index}"
         self.say(event.t_ns, "tuimon", f"the driver reports XID {event.xid} on {where}")
         self.changed("gpu")

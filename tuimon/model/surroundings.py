@@ -145,6 +145,9 @@ class Surroundings:
     silents: dict[int | None, ev.GpuSilent] = field(default_factory=dict)
     """All of them, by GPU."""
     xids: deque[ev.XidSeen] = field(default_factory=lambda: deque(maxlen=MOST_XIDS))
+    """The latest."""
+    xid_counts: dict[tuple[int | None, int], int] = field(default_factory=dict)
+    """(GPU, number) -> how often, of all of them."""
     pools: dict[int, ev.PoolSampled] = field(default_factory=dict)
     """By the number by which the job calls the device."""
     pools_first: dict[int, ev.PoolSampled] = field(default_factory=dict)
@@ -199,6 +202,17 @@ class Surroundings:
 
     def _longest(self) -> None:
         self.silent = max(self.silents.values(), key=lambda one: one.since_s or 0.0, default=None)
+
+    def xid(self, event: ev.XidSeen) -> None:
+        """An error that the driver has reported."""
+        key = (event.index, event.xid)
+        if len(self.xids) == self.xids.maxlen and key in self.xid_counts:  # a flood of one does not push the others out
+            same = next((one for one in self.xids if (one.index, one.xid) == key), None)
+            if same is not None:
+                self.xids.remove(same)
+        self.xids.append(event)
+        if key in self.xid_counts or len(self.xid_counts) < MOST_PARTS:
+            self.xid_counts[key] = self.xid_counts.get(key, 0) + 1
 
     def pool(self, event: ev.PoolSampled) -> None:
         """A reading of the job's allocator."""

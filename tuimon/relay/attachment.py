@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import asdict
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tuimon import events as ev
@@ -15,7 +16,7 @@ from tuimon.attach.session import attach
 from tuimon.hook import wire
 from tuimon.relay.outgoing import Outgoing
 from tuimon.sources import carried, gpu_use, windows
-from tuimon.sources.nvml import NvmlSource
+from tuimon.sources.nvml_shared import SharedGpus, Taker
 
 if TYPE_CHECKING:
     from tuimon.relay.folding import Folding
@@ -86,8 +87,8 @@ class Attachment:
             if self._leaving:
                 return
             family, opened = gpu_use.family(session.pid), gpu_use.opened(session.pid)
-            nvml = NvmlSource(self._event, session.pid, pcie=self._pcie, family=family, opened=opened)
-            self._sources = [nvml, *self._host_source(session.pid)]
+            gpus = Taker(_gpus(self._pcie), self._event, session.pid, family, opened)
+            self._sources = [gpus, *self._host_source(session.pid)]
             for source in self._sources:
                 source.start()
         threading.Thread(target=self._watch, args=(session,), name=f"tuimon watch {session.pid}", daemon=True).start()
@@ -244,6 +245,12 @@ class Attachment:
             self._told = dropped
             why = f"{dropped} samples and messages came faster than the line to the other host carries them, and were left out"
             self._event(ev.NotAvailable(time.monotonic_ns(), "some samples", why))
+
+
+@cache
+def _gpus(pcie: bool) -> SharedGpus:
+    """The GPUs of this host: they are read once a second, however many of its jobs are watched."""
+    return SharedGpus(pcie=pcie)
 
 
 def _plain(message: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
-from tuimon.events import GpuSampled, MigSampled
+from tuimon.events import GpuSampled, GpuSilent, MigSampled
 from tuimon.model import Model
 from tuimon.model.gpus import JobGpu, fragmentation, of_job
 from tuimon.model.surroundings import GpuTracks
@@ -33,6 +33,7 @@ _OTHERS = {
     "pool": "no pool of the job's on this GPU has been told: it uses another one, or its allocator does not tell",
     "process_memory_how": "the job's memory on this GPU is not known",
     "lost": "it was not lost",
+    "silent_s": "NVML answered for it",
 }
 
 
@@ -47,18 +48,36 @@ def readings(values: Iterable[float | None]) -> dict[str, float] | None:
 def gpu(model: Model, gaps: Gaps) -> list[dict[str, Any]] | None:
     """`gpu`: one dict a device, or None with the reason."""
     found = model.surroundings
-    if not found.gpus:
-        silent = found.silent
-        waits = f"NVML had not answered for {silent.since_s or 0:.0f} s ({silent.call})" if silent is not None else None
+    silent = {index: one for index, one in found.silents.items() if index is not None}
+    if not found.gpus and not silent:
+        waits = _waits(found.silent) if found.silent is not None else None
         gaps.add("gpu", found.gpu_why_not or waits or "no reading of a GPU had come in")
         return None
     used = {one.index: one for one in of_job(found)}
-    rows = []
-    for index, sample in sorted(found.gpus.items()):
-        row = _gpu(model, sample, found.gpu_tracks[index], used.get(index))
-        _explain(f"gpu[{index}]", row, sample, gaps)
+    # one that has not answered yet is there all the same
+    samples = {index: _unread(one) for index, one in silent.items()} | found.gpus
+    rows: list[dict[str, Any]] = []
+    for index, sample in sorted(samples.items()):
+        row = _gpu(model, sample, found.gpu_tracks.get(index) or GpuTracks(), used.get(index))
+        late = found.silents.get(index) or found.silents.get(None)
+        row["silent_s"] = None if late is None else late.since_s
+        place = f"gpu[{len(rows)}]"
+        if late is not None and index in found.gpus:
+            gaps.add(place, f"{_waits(late)}: its readings are older")
+        _explain(place, row, sample, gaps)
         rows.append(row)
     return rows
+
+
+def _waits(silent: GpuSilent) -> str:
+    call = f" ({silent.call})" if silent.call else ""
+    return f"NVML had not answered for {silent.since_s or 0:.0f} s{call}"
+
+
+def _unread(silent: GpuSilent) -> GpuSampled:
+    """In place of a reading."""
+    index = silent.index or 0
+    return GpuSampled(silent.t_ns, index, f"GPU {index}", None, None, None, missing=(("gpu", _waits(silent)),))
 
 
 def _gpu(model: Model, sample: GpuSampled, tracks: GpuTracks, job: JobGpu | None) -> dict[str, Any]:
@@ -175,7 +194,7 @@ def _explain(place: str, row: dict[str, Any], sample: GpuSampled, gaps: Gaps) ->
                 gaps.add(f"{place}.{key}.{inner}", _why(f"{key}.{inner}", reasons, own))
         elif value is None and key == "mig":
             undivided = "this GPU is not in MIG mode" if sample.mig_mode is False else "no part of it had been read"
-            gaps.add(f"{place}.mig", reasons.get("mig") or reasons.get("mig_mode") or undivided)
+            gaps.add(f"{place}.mig", reasons.get("mig") or reasons.get("mig_mode") or reasons.get("gpu") or undivided)
         elif value is None:
             gaps.add(f"{place}.{key}", _OTHERS.get(key) or _why(key, reasons, own))
     for at, part in enumerate(row["mig"] or ()):

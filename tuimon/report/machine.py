@@ -97,10 +97,13 @@ def _processes(of: Facts) -> str:
 def gpu(of: Facts) -> Told:
     """One device: what it does, then what the job has there, its links, and what is wrong with it."""
     use, memory, power = of["utilization"], of["memory"], of["power"]
-    facts = [f"GPU {of['index']} {clean(of['name'])}"]
+    number, name = f"GPU {of['index']}", clean(of["name"])
+    facts = [number if name == number else f"{number} {name}"]
     facts.append(f"utilization {three(use['median'])}% (median)" if use else "utilization not readable")
     if of["lost"] is not None:
         facts.append(f"lost: {clean(of['lost'])}")
+    if of.get("silent_s") is not None:
+        facts.append(f"not answering for {of['silent_s']:.0f} s" + (", the rest is older" if use or memory else ""))
     for name, words in (("sm_activity", "SM"), ("tensor_activity", "tensor"), ("dram_activity", "memory")):
         if of[name]:
             facts.append(f"{words} activity {three(of[name]['median'])}%")

@@ -7,7 +7,7 @@ group. Both versions of the file system are read, and the mixture in which only 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -40,6 +40,26 @@ class Cpu:
     throttled_periods: int | None = None
     throttled_s: float | None = None
     """Summed over the cores, as the kernel does."""
+
+
+@dataclass(slots=True)
+class _Counters:
+    """The CPU controller's counters as they go on. They are of one level; when they are another's from a reading on, because it
+    is the worst now or the process was moved, what that one had counted before does not count."""
+
+    of: Path | None = None
+    base: tuple[int, int, float] = (0, 0, 0.0)
+    told: tuple[int, int, float] = (0, 0, 0.0)
+
+    def go_on(self, cpu_: Cpu, level: Path | None) -> Cpu:
+        if level is None or cpu_.periods is None or cpu_.throttled_periods is None or cpu_.throttled_s is None:
+            return cpu_
+        now = (cpu_.periods, cpu_.throttled_periods, cpu_.throttled_s)
+        if self.of is not None and self.of != level:
+            self.base = (self.told[0] - now[0], self.told[1] - now[1], self.told[2] - now[2])
+        self.of = level
+        self.told = (now[0] + self.base[0], now[1] + self.base[1], now[2] + self.base[2])
+        return replace(cpu_, periods=self.told[0], throttled_periods=self.told[1], throttled_s=self.told[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +100,19 @@ def _levels(base: Path, path: str) -> tuple[Path, ...]:
 
 def cpu(of: Folders) -> Cpu:
     """What the CPU controller tells now; all None where it tells nothing."""
-    levels = [_cpu_level(path, of.version) for path in of.paths]
-    quotas = [level.quota_cores for level in levels if level.quota_cores is not None]
-    counted = [level for level in levels if level.throttled_s is not None]
+    return _cpu(of)[0]
+
+
+def _cpu(of: Folders) -> tuple[Cpu, Path | None]:
+    """The same, and the level whose counters these are."""
+    levels = [(path, _cpu_level(path, of.version)) for path in of.paths]
+    quotas = [level.quota_cores for _, level in levels if level.quota_cores is not None]
+    counted = [(path, level) for path, level in levels if level.throttled_s is not None]
+    if not counted:
+        return Cpu(min(quotas, default=None)), None
     # of equals the one with the least quota, then the process's own
-    worst = max(counted, key=lambda level: (level.throttled_s or 0.0, -(level.quota_cores or 1e9)), default=Cpu())
-    return Cpu(min(quotas, default=None), worst.periods, worst.throttled_periods, worst.throttled_s)
+    where, worst = max(counted, key=lambda one: (one[1].throttled_s or 0.0, -(one[1].quota_cores or 1e9)))
+    return Cpu(min(quotas, default=None), worst.periods, worst.throttled_periods, worst.throttled_s), where
 
 
 def _cpu_level(path: Path, version: Version) -> Cpu:
@@ -149,6 +176,7 @@ class Groups:
     _left: int = 0
     _cpu: Folders = field(default_factory=Folders)
     _memory: Folders = field(default_factory=Folders)
+    _counters: _Counters = field(default_factory=_Counters)
     why: str | None = None
     """Why nothing is told, a sentence; None where something is."""
 
@@ -158,7 +186,8 @@ class Groups:
             self._look()
             self._left = self.again
         self._left -= 1
-        return self._cpu.version or self._memory.version, cpu(self._cpu), memory(self._memory)
+        now = self._counters.go_on(*_cpu(self._cpu))
+        return self._cpu.version or self._memory.version, now, memory(self._memory)
 
     def _look(self) -> None:
         membership = read(self.proc / str(self.pid) / "cgroup")

@@ -26,7 +26,7 @@ from tuimon.sources.ticker import Put, Ticker
 
 LEAST_PERIOD_S = 0.25
 SILENT_S = 2.0
-"""A call that takes longer is told of."""
+"""A call that takes longer is told of, and so is a reading of many calls that together take longer: it is all late."""
 WATCH_S = 1.0
 
 _NEEDED = ("nvmlInit", "nvmlMemory_v2", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetCurrentClocksEventReasons", "NVMLError")
@@ -46,7 +46,7 @@ def binding() -> ModuleType:
     warnings.filterwarnings("ignore", message=".*pynvml.*", category=FutureWarning)
     try:
         module = importlib.import_module("pynvml")
-    except ImportError as error:
+    except Exception as error:  # noqa: BLE001 - another module of that name may fail in any way
         raise NoBinding(f"the Python package nvidia-ml-py cannot be imported ({error}): pip install nvidia-ml-py") from None
     lacking = [name for name in _NEEDED if not hasattr(module, name)]
     if hasattr(module, "__path__") or lacking:

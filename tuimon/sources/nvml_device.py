@@ -10,10 +10,10 @@ from typing import Any, Literal
 from tuimon.events import GpuProcess, GpuSampled, MigSampled
 from tuimon.sources import nvml_links as links
 from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml_gpm import ALL, NOT_YET, RATES, Gpm
+from tuimon.sources.nvml_gpm import ALL, NEVER, NOT_YET, RATES, Gpm
 from tuimon.sources.nvml_mig import Parts
 from tuimon.sources.nvml_processes import UNSEEN, Job, Use, held, listed
-from tuimon.sources.nvml_readers import SLOW_S, Absent, Calls, Reader, of_device, text
+from tuimon.sources.nvml_readers import SLOW_S, Absent, Calls, Reader, memory, of_device, text
 
 REST_S = 30.0
 """How long a value rests after a failure that may pass (no permission, a timeout)."""
@@ -75,12 +75,13 @@ class Device:
         before = self._calls.spent_s
         values: dict[str, Any] = {}
         missing: dict[str, str] = {}
-        if self.handle is None and self._lost is None and time.monotonic() >= self._unopened[0]:
-            self._open()
         self._of_parts = []
-        if self.handle is not None:
-            self._read(values, missing)
-            self._read_parts(missing)
+        with self._calls.reading():
+            if self.handle is None and self._lost is None and time.monotonic() >= self._unopened[0]:
+                self._open()
+            if self.handle is not None:
+                self._read(values, missing)
+                self._read_parts(missing)
         if self._lost is not None:
             self.handle = None  # clients that went on using one have crashed inside the driver's library
             known = ("uuid", "minor", "pci_bus_id")
@@ -124,14 +125,20 @@ class Device:
                 self._lost = why
             else:
                 self._unopened = (time.monotonic() + REST_S, why)
+        except Exception as error:  # noqa: BLE001 - the binding has exceptions outside its family
+            self._unopened = (time.monotonic() + REST_S, _broke(error))
 
     def _read(self, values: dict[str, Any], missing: dict[str, str]) -> None:
         self._introduce()
+        activity: dict[str, float] = {}
+        reasons: list[tuple[str, str]] = []
         try:
             if self._lost is None:
                 activity, reasons = self._gpm.read(self.handle)
         except self._nvml.NVMLError as error:
             self._lost = words.no_value(error.value)
+        except Exception as error:  # noqa: BLE001 - as above
+            reasons = [(ALL, _broke(error))]
         strange = 0
         for reader in self._readers:
             if self._lost is not None:
@@ -143,9 +150,8 @@ class Device:
                 answer, code = self._ask(reader)
                 self._answers[reader] = answer
                 strange += code == words.UNKNOWN
-                if strange > 1:
-                    # one value may be odd; a GPU that has no other answer is as gone as one that says so
-                    self._lost = self._lost or words.no_value(words.UNKNOWN)
+                if strange == 2 and self._lost is None:
+                    self._probe()
             values.update(answer.values)
             missing.update(answer.missing)
             if "mig_mode" in answer.values and answer.values["mig_mode"] != self._mig:
@@ -158,8 +164,21 @@ class Device:
         missing.update(reasons)
         if missing.get(ALL) == words.no_value(words.NOT_SUPPORTED):
             missing[ALL] = words.unsupported(ALL, self._virtual or "", self._mig) or missing[ALL]
+        if missing.get(ALL) == NEVER and self._virtual == "vgpu":  # that the GPU is too old is not known of a part of one
+            missing[ALL] = words.VGPU
         if missing.get(ALL) == NOT_YET:
             missing.update({field: NOT_YET for field in RATES.values() if field not in values})
+
+    def _probe(self) -> None:
+        """Several values have ended in an unknown error. Each GPU tells its memory, or why not: one that has the same answer to
+        that is as gone as one that says so."""
+        try:
+            memory(self._nvml, self._calls, self.handle)
+        except self._nvml.NVMLError as error:
+            if error.value == words.UNKNOWN or error.value in words.LOST:
+                self._lost = words.no_value(error.value)
+        except Absent:
+            pass
 
     def _anew(self) -> None:
         """MIG was switched on or off: what is supported is another matter now."""
@@ -178,7 +197,7 @@ class Device:
         except self._nvml.NVMLError as error:
             self._lost = words.no_value(error.value)
         except Exception as error:  # noqa: BLE001 - the binding has exceptions outside its family
-            missing["mig"] = f"the Python package nvidia-ml-py failed: {type(error).__name__}"
+            missing["mig"] = _broke(error)
         else:
             if self._parts.why is not None:
                 missing["mig"] = self._parts.why
@@ -201,7 +220,7 @@ class Device:
             until = float("inf") if code in words.PERMANENT else time.monotonic() + REST_S
             return _Answer(until, {}, dict.fromkeys(reader.fields, why)), code
         except Exception as error:  # noqa: BLE001 - the binding has exceptions outside its family; only this value is without
-            why = f"the Python package nvidia-ml-py failed: {type(error).__name__}"
+            why = _broke(error)
             return _Answer(now + REST_S, {}, dict.fromkeys(reader.fields, why)), code
         values = {field: value for field, value in read.items() if not isinstance(value, Absent)}
         missing = {field: str(value) for field, value in read.items() if isinstance(value, Absent)}
@@ -231,22 +250,38 @@ class Device:
             of_job, absent_of_it = self._job.on(values.get("minor"), processes)
             values.update(of_job)
             missing.update(absent_of_it)
-        if why_no_use is not None and "job_sm_percent" not in values:
-            missing["job_sm_percent"] = why_no_use
+        if why_no_use is not None:
+            if processes:
+                missing["processes_sm"] = why_no_use
+            if self._job is not None and "job_sm_percent" not in values:
+                missing["job_sm_percent"] = why_no_use
 
     def _introduce(self) -> None:
         """Ask for its name and for whether it is a virtual one, until that is known."""
         try:
             if self._name is None:
                 self._name = text(self._calls(self._nvml.nvmlDeviceGetName, self.handle))
+        except self._nvml.NVMLError as error:
+            if error.value in words.LOST:
+                self._lost = words.no_value(error.value)
+                return
+        except Exception:  # noqa: BLE001 - a name of other bytes than text: there is the number
+            self._name = f"GPU {self.index}"
+        try:
             if self._virtual is None:
                 mode = int(self._calls(self._nvml.nvmlDeviceGetVirtualizationMode, self.handle))
                 self._virtual = "wsl" if words.is_wsl() else "vgpu" if mode == 2 else "passthrough" if mode == 1 else ""
         except self._nvml.NVMLError as error:
             if error.value in words.LOST:
                 self._lost = words.no_value(error.value)
-            elif self._name is not None and error.value in words.PERMANENT:
+            elif error.value in words.PERMANENT:
                 self._virtual = "wsl" if words.is_wsl() else ""
+        except Exception:  # noqa: BLE001 - an older binding does not know the call
+            self._virtual = "wsl" if words.is_wsl() else ""
+
+
+def _broke(error: Exception) -> str:
+    return f"the Python package nvidia-ml-py failed: {type(error).__name__}"
 
 
 def with_use(processes: Iterable[GpuProcess], use: dict[int, float]) -> tuple[GpuProcess, ...]:

@@ -37,6 +37,7 @@ OF_PART = {metric: METRICS[metric] for metric in (2, 5, 10)}
 """What is told of a GPU instance: the fields of `MigSampled`."""
 
 NOT_YET = "not yet: it takes two readings"
+NEVER = "not supported on this GPU (Hopper and newer have it)"
 _MIB = 1024.0 * 1024.0
 _MOST_RATE = 1e14
 """Bytes a second: a hundred times what any link carries."""
@@ -109,7 +110,7 @@ class Gpm:
             if lacking:
                 self._never = "needs a newer nvidia-ml-py"
             elif not self._calls(self._nvml.nvmlGpmQueryDeviceSupport, handle).isSupportedDevice:
-                self._never = "not supported on this GPU (Hopper and newer have it)"
+                self._never = NEVER
             if self._never is not None:
                 self._missing = [(ALL, self._never)]
                 return

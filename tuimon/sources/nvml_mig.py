@@ -41,6 +41,8 @@ class _Part:
         """Of what is not known."""
         self.resting: dict[str, tuple[float, str]] = {}
         """What is not asked for before that time, and why."""
+        self.answered: set[str] = set()
+        """What it has told at least once."""
         self.processes: tuple[GpuProcess, ...] = ()
         self.processes_until = 0.0
 
@@ -204,17 +206,19 @@ class Parts:
         if time.monotonic() < until:
             return why
         try:
-            return ask()
+            answer = ask()
         except Absent as absent:
             return str(absent)
         except self._nvml.NVMLError as error:
             self._lost(error)
-            if error.value in _STALE:
+            if error.value in _STALE and what in part.answered:  # else it is only this that the driver refuses
                 raise _Stale from None
             why = words.no_value(error.value)
             until = float("inf") if error.value in words.PERMANENT else time.monotonic() + REST_S
             part.resting[what] = (until, why)
             return why
+        part.answered.add(what)
+        return answer
 
     def _lost(self, error: Exception) -> None:
         """Raise the error, if the GPU is lost."""

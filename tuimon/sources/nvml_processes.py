@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from tuimon.sources import nvml_words as words
 from tuimon.sources.nvml_readers import Absent, Calls, number
 
 _NONE = 0xFFFFFFFF
+_LAST_US = 1 << 62
+"""A time that is none."""
 _IDLE = (0, 6)
 """What the driver answers where no process has a sample: "found none", or success with an empty list, which the binding
 turns into an error of that number."""
@@ -68,7 +71,8 @@ class Use:
             return ({},)
         last, newest = self._newest_us, {}
         for sample in sorted(samples, key=lambda one: int(one.timeStamp)):
-            if int(sample.timeStamp) > last and sample.pid and int(sample.smUtil) <= 100:
+            # a stamp that stands for "none" would make all that follow look old
+            if last < int(sample.timeStamp) < _LAST_US and sample.pid and int(sample.smUtil) <= 100:
                 newest[int(sample.pid)] = float(sample.smUtil)
                 self._newest_us = max(self._newest_us, int(sample.timeStamp))
         return (newest,)
@@ -78,6 +82,9 @@ def not_listed(pid: int) -> str:
     """Why it is not known what process `pid` holds on a GPU whose list can be read."""
     return f"process {pid} is not in the GPU's list (inside a container the list has the host's pids)"
 
+
+_FIRST_NAMESPACE = "pid:[4026531836]"
+"""That of the host: its number is fixed in the kernel (PROC_PID_INIT_INO)."""
 
 UNSEEN = "whether the process has it open cannot be seen"
 _UNTOLD = "the driver does not tell the memory of a process"
@@ -94,7 +101,22 @@ def held(processes: Sequence[GpuProcess]) -> tuple[tuple[int, int], ...]:
 
 
 def _is_here(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
+    """Whether there is such a process in the namespace of this one; also one that /proc hides (hidepid)."""
+    try:
+        os.kill(pid, 0)  # no signal: it is only looked whether one could be sent
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return Path(f"/proc/{pid}").exists()
+    return True
+
+
+def _sees_all() -> bool:
+    """Whether pids here are those of the driver's list: then one that is not here is of nobody that lives."""
+    try:
+        return os.readlink("/proc/self/ns/pid") == _FIRST_NAMESPACE
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +152,8 @@ class Job:
         values: dict[str, Any] = {"job_here": here}
         missing = {} if here is not None else {"job_here": UNSEEN}
         how = "pid"
-        if not ours and here and len({process.pid for process in processes}) == 1 and not _is_here(processes[0].pid):
+        alone = len({process.pid for process in processes}) == 1
+        if not ours and here and alone and not _is_here(processes[0].pid) and not _sees_all():
             ours, how = list(processes), "only"
         if not ours:
             missing["process_memory_bytes"] = missing["job_sm_percent"] = not_listed(self.pid)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ SLOW_S = 2.0
 RARE_S = 10.0
 
 # NVML says "no value" with the largest number of the field's type; some drivers use the largest signed one
-_NOTHING = frozenset({0xFFFFFFFF, 0x7FFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF})
+NOTHING = frozenset({0xFFFFFFFF, 0x7FFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF})
 
 
 class Absent(Exception):
@@ -23,11 +24,13 @@ class Absent(Exception):
 class Calls:
     """Makes the calls of one thread into the driver, and knows which one has been waiting since when.
 
-    A call into a sick driver may never return; another thread can see that here.
+    A call into a sick driver may never return, and a slow one may make a reading of many calls late; another thread can see
+    both here.
     """
 
     def __init__(self) -> None:
         self._now: tuple[float, str] | None = None
+        self._began: float | None = None
         self.spent_s = 0.0
         """In all calls so far, in seconds."""
 
@@ -40,14 +43,24 @@ class Calls:
             self._now = None
             self.spent_s += time.monotonic() - began
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """What is called within belongs to one reading, which is late as a whole."""
+        self._began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._began = None
+
     def waiting(self) -> float | None:
-        """Seconds that the call in progress has taken so far; None between calls. Any thread."""
+        """Seconds that the call or the reading in progress has taken so far; None between them. Any thread."""
         return self.stuck()[0]
 
     def stuck(self) -> tuple[float | None, str]:
-        """The same, and the name of the function. Any thread."""
-        now = self._now
-        return (None, "") if now is None else (time.monotonic() - now[0], now[1])
+        """The same, and the name of the function that is being called. Any thread."""
+        now, began = self._now, self._began
+        since = [one for one in (began, now[0] if now is not None else None) if one is not None]
+        return (time.monotonic() - min(since) if since else None, now[1] if now is not None else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,7 @@ class Reader:
 def number(value: Any, most: float | None = None) -> int:
     """A plain number from the driver. Raises Absent for its ways of saying "none" and for what cannot be."""
     given = int(value)
-    if given in _NOTHING:
+    if given in NOTHING:
         raise Absent("the driver gave no value")
     if given < 0 or (most is not None and given > most):
         raise Absent(f"the driver gave {given}, which cannot be")

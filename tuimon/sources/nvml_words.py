@@ -38,6 +38,10 @@ _START = {
     FUNCTION_NOT_FOUND: "libnvidia-ml.so.1 lacks functions that tuimon needs (a stub library, or a driver that is too old)",
     15: "a GPU has fallen off the bus: see dmesg for its XID, then reset or reboot",
     16: "a GPU needs a reset: nvidia-smi --gpu-reset, or reboot",
+    UNKNOWN: (
+        "the NVIDIA driver answers with an unknown error (999): in a container its access to the GPUs was taken away, "
+        "so start it anew; elsewhere see dmesg for an XID"
+    ),
     LIB_RM_VERSION_MISMATCH: (
         "the NVIDIA driver was upgraded while the old one is still loaded: reboot, "
         "or restart the container with the libraries of the driver"

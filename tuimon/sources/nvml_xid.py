@@ -56,6 +56,8 @@ class XidSource(Ticked):
         self._set: Any = None
         self._index: dict[int | None, int] = {}
         """The address behind a handle -> the GPU's index."""
+        self._asked: list[Opened] = []
+        """Those that are."""
         self._refused: dict[str, list[int]] = {}
         self._failures = 0
         self._rest_until = 0.0
@@ -99,12 +101,24 @@ class XidSource(Ticked):
         if code == words.TIMEOUT:
             self._failures = 0
             return True
+        if any(device.lost is not None for device in self._asked):
+            self._anew()
+            return True
         self._failures += 1
         self._rest_until = time.monotonic() + REST_S
         if self._failures < MOST_FAILURES:
             return True
         self._cannot(f"the wait for them fails: {words.no_value(code)}")
         return False
+
+    def _anew(self) -> None:
+        """The wait fails, and a GPU is lost that has a part in it: ask for the errors of the others by a set without it. The
+        old one is left as it is, for it knows the lost one."""
+        self._set, self._failures = None, 0
+        self._index.clear()
+        self._asked.clear()
+        self._refused.clear()
+        self._pending = [device for device in self._devices if device.lost is None]
 
     def _register(self) -> None:
         """Ask for the errors of each GPU that has been opened since the last look."""
@@ -118,6 +132,7 @@ class XidSource(Ticked):
                 why = self._ask(handle)
                 if why is None:
                     self._index[_address(handle)] = device.index
+                    self._asked.append(device)
                 else:
                     self._refused.setdefault(why, []).append(device.index)
         if len(self._pending) < before and not self._pending and self._refused:

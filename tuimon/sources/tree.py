@@ -7,6 +7,8 @@ is read, is passed over; the others are told.
 from __future__ import annotations
 
 import os
+import re
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from tuimon.events import NotAvailable, ProcessTreeSampled, TreeRow
 from tuimon.sources.kernel import RunQueue, read
 from tuimon.sources.ticker import Put, Ticked, Ticker
 
+PROC = Path("/proc")
 PERIOD_S = 2.0
 MOST_ROWS = 64
 MOST_BELOW = 512
@@ -26,12 +29,18 @@ LOADER = "pt_data_worker"
 """What torch (from 2.5 on) calls the main thread of a loader worker."""
 COMPILES = ("_inductor/compile_worker", "_inductor/__autotune_main__", "_inductor/autotune_process")
 """What stands in the command line of a process that compiles for the job (`attach.find.command_lines` has its own list)."""
-MAKERS = ("multiprocessing.spawn", "multiprocessing.forkserver", "multiprocessing.resource_tracker")
+COMPILERS = frozenset({
+    "c++", "g++", "gcc", "cc", "clang", "clang++", "cc1", "cc1plus", "as", "ld", "collect2", "lto1", "lto-wrapper", "nvcc",
+    "cicc", "ptxas", "fatbinary", "nvlink", "cudafe++", "ld.lld", "ld.gold", "ninja", "hipcc",
+})  # fmt: skip
+"""Programs that compile, whoever has called them: torch's compilers do, and so does the building of an extension."""
+MAKERS = ("multiprocessing.spawn", "multiprocessing.forkserver")
 Kind = Literal["job", "loader worker", "compile worker", "worker", "other"]
 State = Literal["running", "sleeping", "disk", "stopped", "zombie", "idle", ""]
 _STATES: dict[str, State] = {
     "R": "running", "S": "sleeping", "D": "disk", "T": "stopped", "t": "stopped", "Z": "zombie", "I": "idle",
 }  # fmt: skip
+_VERSION = re.compile(r"-[\d.]+$")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -70,27 +79,58 @@ def _stat_of(pid: int, proc: Path) -> Stat | None:
     return stat(read(proc / str(pid) / "stat") or "")
 
 
-def below(pid: int, proc: Path = Path("/proc"), most: int = MOST_BELOW) -> list[Stat]:
-    """The processes that `pid` has made, and those that these have made, parents first; at most `most`."""
+def below(pid: int, proc: Path = PROC, most: int = MOST_BELOW, kept_s: float = 0.0) -> list[Stat]:
+    """The processes that `pid` has made, and those that these have made, parents first; at most `most`.
+
+    `kept_s`: who made whom may be known from so long ago. To find that out takes a look at every process of the machine, and
+    several threads may want it for several jobs; what is told of each process is read now all the same.
+    """
+    children = _seen.children(proc, kept_s) if kept_s > 0 else _children(proc)
+    ordered: list[Stat] = []
+    seen, waiting = {pid}, [pid]
+    while waiting and len(ordered) < most:
+        parent = waiting.pop(0)
+        for told in children.get(parent, ()):
+            child = told if kept_s <= 0 else _stat_of(told.pid, proc)
+            if child is not None and child.parent == parent and child.pid not in seen:
+                seen.add(child.pid)
+                waiting.append(child.pid)
+                ordered.append(child)
+    return ordered[:most]
+
+
+def _children(proc: Path) -> dict[int, list[Stat]]:
+    """Parent -> the processes that it has made, of all."""
     children: dict[int, list[Stat]] = {}
     try:
         names = os.listdir(proc)
     except OSError:
-        return []
+        return children
     for name in names:
         if name.isdecimal():
             found = _stat_of(int(name), proc)
             if found is not None:
                 children.setdefault(found.parent, []).append(found)
-    ordered: list[Stat] = []
-    seen, waiting = {pid}, [pid]
-    while waiting and len(ordered) < most:
-        for child in children.get(waiting.pop(0), ()):
-            if child.pid not in seen:
-                seen.add(child.pid)
-                waiting.append(child.pid)
-                ordered.append(child)
-    return ordered[:most]
+    return children
+
+
+class _Seen:
+    """Who made whom, as it was seen last. Any thread: while one looks, the others wait for what it finds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._proc: Path | None = None
+        self._at = 0.0
+        self._children: dict[int, list[Stat]] = {}
+
+    def children(self, proc: Path, kept_s: float) -> dict[int, list[Stat]]:
+        with self._lock:
+            if self._proc != proc or time.monotonic() - self._at >= kept_s:
+                self._children, self._proc, self._at = _children(proc), proc, time.monotonic()
+            return self._children
+
+
+_seen = _Seen()
 
 
 def kind_of(name: str, argv: list[str], parent: Kind, parents_argv: list[str]) -> Kind:
@@ -98,11 +138,17 @@ def kind_of(name: str, argv: list[str], parent: Kind, parents_argv: list[str]) -
     if name == LOADER:
         return "loader worker"
     runs = _program(argv).replace(".", "/")
-    if any(mark in runs for mark in COMPILES) or parent == "compile worker":
+    if any(mark in runs for mark in COMPILES) or parent == "compile worker" or (argv and _compiler(argv[0])):
         return "compile worker"
     if any(maker in word for word in argv for maker in MAKERS) or (argv and argv == parents_argv):
         return "worker"  # made by multiprocessing, or by fork alone
     return "other"
+
+
+def _compiler(program: str) -> bool:
+    """Whether it is one, also by a name with a version or an architecture: "x86_64-linux-gnu-g++-12"."""
+    name = _VERSION.sub("", program.rpartition("/")[2])
+    return name in COMPILERS or name.rpartition("-")[2] in COMPILERS
 
 
 def _program(argv: list[str]) -> str:
@@ -146,9 +192,11 @@ class Totals:
 class Tree:
     """Readings of one job's processes."""
 
-    def __init__(self, pid: int, proc: Path = Path("/proc")) -> None:
+    def __init__(self, pid: int, proc: Path = PROC, kept_s: float = 0.0) -> None:
+        """`kept_s` as of `below`."""
         self._pid = pid
         self._proc = proc
+        self._kept_s = kept_s
         self._started: int | None = None
         self._known: dict[tuple[int, int], _Known] = {}
         self.totals: Totals | None = None
@@ -160,7 +208,7 @@ class Tree:
         if job is None or self._started not in (None, job.started) or (job.state in "ZX" and not self._threads_left()):
             return None
         self._started = job.started
-        processes = [job, *(one for one in below(self._pid, self._proc) if one.state != "X")]
+        processes = [job, *(one for one in below(self._pid, self._proc, kept_s=self._kept_s) if one.state != "X")]
         now, kept = time.monotonic(), {}
         used: dict[int, float | None] = {}
         ran: dict[int, bool] = {}
@@ -238,9 +286,9 @@ def _io(text: str | None) -> int | None:
 class TreeSource(Ticked):
     """Puts a `ProcessTreeSampled` every `period` seconds until the process `pid` is gone."""
 
-    def __init__(self, put: Put, pid: int, period: float = PERIOD_S, proc: Path = Path("/proc")) -> None:
+    def __init__(self, put: Put, pid: int, period: float = PERIOD_S, proc: Path = PROC) -> None:
         self._put = put
-        self._tree = Tree(pid, proc)
+        self._tree = Tree(pid, proc, 0.9 * period)  # a new look in each round of one job, one look for those of several
         self._rest_until = 0.0
         self._ticker = Ticker("tuimon-tree", period, self._round, self._failed)
 

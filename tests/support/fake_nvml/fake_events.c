@@ -1,6 +1,7 @@
 /* Events: "0 xid 79 !10" for one XID of GPU 0, told at the next wait; "0 xid !10 31 79 !10" is none, then two, then none any more.
  * "0 events 0" for a GPU that knows no XID events, "0 events.register !4" for one that does not let them be asked for, "* wait !15"
- * for a wait that fails at once, "* xid.gi 3" for the GPU instance. */
+ * for a wait that fails at once, "0 wait.of !15" for one that fails as long as GPU 0 is in the set, "* xid.gi 3" for the GPU
+ * instance. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -66,6 +67,9 @@ API int nvmlEventSetWait_v2(struct set *set, struct event *out, unsigned timeout
     int code = refused(NULL, "wait");
     if (code != OK)
         return code;
+    for (int i = 0; i < set->count; i++)
+        if ((code = ask(set->of[i]->who, "wait.of", text)) > 0)
+            return code;
     for (int i = 0; i < set->count; i++) {
         /* the script's last answer stays, so the end of a list is written as "!10"; a GPU that is lost still has events */
         code = ask(set->of[i]->who, "xid", text);

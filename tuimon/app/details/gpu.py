@@ -8,7 +8,7 @@ from tuimon.app.details.tracks import Told
 from tuimon.app.panels import gpu_cards, gpus
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
-from tuimon.draw.text import Line, cells, clean, cut, cut_line
+from tuimon.draw.text import Line, cells, cut, cut_line
 from tuimon.events import GpuSampled
 from tuimon.model.gpu_marks import HOT_C, held_back
 from tuimon.model.gpus import JobGpu, fragmentation, of_job
@@ -21,6 +21,7 @@ HOW = {
     "pool": "taken for it: its pool is of this size",
 }
 BAR_MOST = 100
+TENSOR = "of cycles, tensor cores at work"
 LEAST_PROCESSES = 24
 
 
@@ -43,17 +44,18 @@ def lines(scene: Scene, index: int, width: int) -> list[Line]:
         out.append([(" ", "text"), *late])
         out += prose("what stands below is from before", width, "note")
     for mark in gpus.marks_of(scene, gpu):
-        out.append(cut_line([(f" {mark.sign:<2} ", mark.level), (clean(mark.words), mark.level)], width, scene.glyphs.ellipsis))
+        words = gpus.words_of(scene, gpu, mark)
+        out.append(cut_line([(f" {mark.sign:<2} ", mark.level), (words, mark.level)], width, scene.glyphs.ellipsis))
     if (why := gpus.away(gpu)) is not None and gpu.lost is None:
         out += prose(f"not read: {why}", width, "warn")
     shown = _tracks(gpu, told, job)
     out += [*tracks.lines(scene, shown, width)]
     apart = round((told.latest_ns - told.before_ns) / 1e9) if told.before_ns else None
     out += prose(tracks.span(scene, width, apart), width, "dim")
+    out += _parts(scene, index, width)
     out += _memory(scene, gpu, job, width)
     out += _clocks(gpu, told, width)
     out += _processes(scene, gpu, job, width)
-    out += _parts(scene, index, width)
     out += _links(gpu, width)
     out += _errors(scene, gpu, told, width)
     return out + _rest(gpu, told, width)
@@ -61,7 +63,8 @@ def lines(scene: Scene, index: int, width: int) -> list[Line]:
 
 def _tracks(gpu: GpuSampled, of: GpuTracks, job: JobGpu | None) -> list[Told]:
     missing = dict(gpu.missing)
-    total = gpu.memory_total_bytes or 0
+    total = float(gpu.memory_total_bytes or _most(of.memory))
+    limit = gpu.power_limit_w or _most(of.power)
     activity = missing.get("activity", "")
     held = held_back(gpu)
     hot = gpu.temperature_c is not None and gpu.temperature_c >= HOT_C
@@ -73,15 +76,14 @@ def _tracks(gpu: GpuSampled, of: GpuTracks, job: JobGpu | None) -> list[Told]:
     out = [
         Told("a kernel was running", gpus.percent(gpu.utilization), of.utilization, 100.0, running, scale="100%"),
         Told("SM activity", gpus.percent(gpu.sm_activity), of.sm, 100.0, activity or _occupancy(gpu), scale="100%"),
-        Told("tensor activity", gpus.percent(gpu.tensor_activity), of.tensor, 100.0, activity or "of cycles", scale="100%"),
-        Told("memory bandwidth", gpus.percent(gpu.dram_activity), of.dram, 100.0, activity or "of the most", scale="100%"),
+        Told("tensor activity", gpus.percent(gpu.tensor_activity), of.tensor, 100.0, activity or TENSOR, scale="100%"),
+        Told("memory bandwidth", gpus.percent(gpu.dram_activity), of.dram, 100.0, activity or "of its peak", scale="100%"),
         Told(
             "memory", fmt.part_of(gpu.memory_used_bytes, gpu.memory_total_bytes), of.memory,
-            float(total or _most(of.memory)), mine, scale=f"{total / (1 << 30):.0f} GiB",
+            total, mine, scale=f"{total / (1 << 30):.0f} GiB",
         ),
         Told(
-            "power", gpus.watts(gpu), of.power, gpu.power_limit_w or _most(of.power), power,
-            scale=f"{gpu.power_limit_w:.0f} W" if gpu.power_limit_w else "",
+            "power", gpus.watts(gpu), of.power, limit, power, scale=f"{limit:.0f} W",
         ),
         Told("temperature", gpus.celsius(gpu), of.temperature, 100.0, fan, "warn" if hot else "number", "100 C"),
         Told(
@@ -95,7 +97,9 @@ def _tracks(gpu: GpuSampled, of: GpuTracks, job: JobGpu | None) -> list[Told]:
 
 
 def _occupancy(gpu: GpuSampled) -> str:
-    return f"warps {gpu.sm_occupancy:.0f}% of the most" if gpu.sm_occupancy is not None else "of cycles"
+    if gpu.sm_activity is None:
+        return "see its parts" if gpu.mig_mode else ""
+    return f"of cycles; occupancy {gpu.sm_occupancy:.0f}%" if gpu.sm_occupancy is not None else "of cycles"
 
 
 def _most(track: Track) -> float:
@@ -166,7 +170,9 @@ def _clocks(gpu: GpuSampled, of: GpuTracks, width: int) -> list[Line]:
     most = f" of {gpu.memory_clock_max_mhz:.0f} MHz" if gpu.memory_clock_max_mhz is not None else ""
     out += fact("memory clock", memory.removesuffix(" MHz") + most if most else memory, width)
     held = held_back(gpu)
-    out += fact("reasons now", ", ".join(gpu.throttle) or "none", width, "warn" if held else "number")
+    why = gpus.away(gpu) or dict(gpu.missing).get("throttle")
+    now = f"not known: {why}" if why else ", ".join(gpu.throttle) or "none"
+    out += fact("reasons now", now, width, "note" if why else "warn" if held else "number")
     if of.reasoned:
         shares = [f"{why} {fmt.percent(n / of.reasoned)}" for why, n in of.reasons.most_common(6)]
         out += fact(f"of {fmt.count(of.reasoned)} readings", ", ".join(shares) or "none in any", width)
@@ -179,7 +185,8 @@ def _processes(scene: Scene, gpu: GpuSampled, job: JobGpu | None, width: int) ->
     missing = dict(gpu.missing)
     out = heading("processes")
     if not gpu.processes:
-        return out + prose(f"not known: {missing['processes']}" if "processes" in missing else "none", width, "note")
+        why = gpus.away(gpu) or missing.get("processes")
+        return out + prose(f"not known: {why}" if why else "none", width, "note")
     out.append([(f"  {'pid':>8}  {'memory':>9}  {'ran':>4}  whose", "head")])
     for one in sorted(gpu.processes, key=lambda one: -(one.memory_bytes or 0))[:LEAST_PROCESSES]:
         ours = one.pid in gpu.job
@@ -211,7 +218,7 @@ def _parts(scene: Scene, index: int, width: int) -> list[Line]:
             cut_line([("  ", "text"), *gpu_cards.part_line(scene, part, width - 14), *sms], width, scene.glyphs.ellipsis)
         )
     for what, why in dict.fromkeys(pair for part in parts for pair in part.missing):
-        out += fact(what, f"not available: {why}", width, "note")
+        out += fact(tracks.in_words(what), f"not available: {why}", width, "note")
     return out
 
 
@@ -262,5 +269,5 @@ def _rest(gpu: GpuSampled, of: GpuTracks, width: int) -> list[Line]:
     if gpu.missing:
         out += heading("not available")
         for what, why in gpu.missing:
-            out += fact(what, cut(why, 400, "~"), width, "note")
+            out += fact(tracks.in_words(what), cut(why, 400, "~"), width, "note")
     return out

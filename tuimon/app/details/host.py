@@ -6,7 +6,7 @@ from tuimon.app.details import tracks
 from tuimon.app.details.page import fact, heading, prose
 from tuimon.app.details.tracks import Told
 from tuimon.app.panels import host as panel
-from tuimon.app.panels.surroundings import why_no_gpu
+from tuimon.app.panels.surroundings import no_gpu
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.spark import nice_top
@@ -24,7 +24,7 @@ def lines(scene: Scene, width: int) -> list[Line]:
     of = scene.model.surroundings
     out: list[Line] = []
     if not of.gpus:
-        out += prose(f"no GPU: {why_no_gpu(scene) or 'no reading yet'}", width, "note")
+        out += prose(no_gpu(scene) or "no GPU reading yet", width, "note")
     host = of.host
     if host is None:
         return out + heading("host") + prose("no reading yet", width, "note")
@@ -47,7 +47,7 @@ def lines(scene: Scene, width: int) -> list[Line]:
     if host.missing:
         out += heading("not available")
         for what, why in host.missing:
-            out += fact(what, why, width, "note")
+            out += fact(tracks.in_words(what), why, width, "note")
     return out
 
 
@@ -73,7 +73,7 @@ def _tracks(scene: Scene, host: HostSampled) -> list[Told]:
     ]  # fmt: skip
     if host.quota_cores is not None or host.throttled_s is not None:
         value = f"{held:.2f} s/s" if held is not None else fmt.UNKNOWN
-        note = ("! " if back else "") + "by its CPU quota (of all its cores)"
+        note = ("! " if back else "") + "by its quota, sum over cores"
         role = "warn" if back else "number"
         out.append(Told("held back", value, of.throttled_history, held_top, note, role, f"{held_top:g} s"))
     return out

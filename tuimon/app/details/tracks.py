@@ -16,6 +16,22 @@ TWO_COLUMNS = 150
 """From so many cells on there are two charts side by side."""
 
 
+_UNITS = ("_bytes_s", "_bytes", "_percent", "_mhz", "_w", "_c", "_j", "_s", "_bits")
+_NAMES = {
+    "activity": "SM activity (GPM)",
+    "mig": "MIG parts",
+    "minor": "device file",
+    "pci_bus_id": "bus",
+    "power_mean": "mean power",
+    "process_memory": "the job's memory",
+    "throttle": "clock reasons",
+}
+_WORDS = {
+    "cpu": "CPU", "dram": "DRAM", "ecc": "ECC", "gpu": "GPU", "io": "I/O", "max": "maximum", "mig": "MIG", "nvlink": "NVLink",
+    "pcie": "PCIe", "rx": "in", "sm": "SM", "tx": "out", "xid": "XID",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """One history and what stands beside it."""
@@ -30,6 +46,15 @@ class Told:
     role: str = "number"
     scale: str = ""
     """The top in words, where it is not plain."""
+
+
+def in_words(field: str) -> str:
+    """The name of a field for a person: `sm_clock_max_mhz` is the SM clock's maximum."""
+    for unit in _UNITS:
+        if field.endswith(unit):
+            field = field.removesuffix(unit)
+            break
+    return _NAMES.get(field) or clean(" ".join(_WORDS.get(word, word) for word in field.split("_")))
 
 
 def lines(scene: Scene, tracks: Sequence[Told], width: int) -> list[Line]:
@@ -62,6 +87,7 @@ def _one(scene: Scene, told: Told, width: int) -> list[Line]:
     drawn = chart(list(told.track), room, 2, told.top * APART, scene.glyphs) if known and room >= 4 else ["", ""]
     scale = pad(told.scale if drawn[0] else "", 7, right=True)
     first: Line = [(pad(told.label, LABEL), "label"), (pad(told.value, VALUE, right=True), told.role), (f" {scale} ", "axis")]
-    note = cut(clean(told.note), LABEL + VALUE - 2, ellipsis)
-    second: Line = [("  " + pad(note, LABEL + VALUE - 2), "note"), (f" {'0' if drawn[0] else '':>7} ", "axis")]
+    note_room = LABEL + VALUE - 2 if drawn[0] else max(0, width - 2)  # a reason has the room of the chart that is not there
+    note = cut(clean(told.note), note_room, ellipsis)
+    second: Line = [("  " + pad(note, note_room), "note"), (f" {'0' if drawn[0] else '':>7} ", "axis")]
     return [[*first, (drawn[0], "spark")], [*second, (drawn[1], "spark")]]

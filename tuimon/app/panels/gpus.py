@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from tuimon.app.panels.frame import plural
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
-from tuimon.draw.text import Line, clean, cut_line, fill, pad
+from tuimon.draw.text import Line, cells, clean, cut_line, fill, pad
 from tuimon.events import GpuSampled, MigSampled, PoolSampled
 from tuimon.model.gpu_marks import Mark, marks
 from tuimon.model.gpus import JobGpu, fragmentation
+from tuimon.model.xids import xid_words
 
 NVML_LATE_S = 3.0
 """Where no source has told of it: a driver call that takes longer than this is worth a word."""
@@ -19,6 +20,7 @@ FRAGMENTED = 0.25
 STALE = "?"
 """The sign of a GPU that does not answer."""
 NOT_ALL = "util: a kernel was running, not how busy"
+NOT_ALL_SHORT = "util: a kernel was running"
 GPM = ("sm_activity", "tensor_activity", "dram_activity")
 
 
@@ -58,6 +60,15 @@ def marks_of(scene: Scene, gpu: GpuSampled) -> tuple[Mark, ...]:
     return marks(gpu, of.gpu_tracks.get(gpu.index), of.mig.values(), of.xids, scene.model.now_ns)
 
 
+def words_of(scene: Scene, gpu: GpuSampled, mark: Mark) -> str:
+    """What a mark says; of an XID error its meaning too, of several the latest one's."""
+    if mark.kind != "xid":
+        return clean(mark.words)
+    latest = [one.xid for one in scene.model.surroundings.xids if one.index == gpu.index][-1]
+    which = "" if mark.words == f"XID {latest}" else f"the latest, {latest}, "
+    return f"{clean(mark.words)}: {which}{xid_words(latest)}"
+
+
 def silent_s(scene: Scene, index: int) -> float | None:
     """For how long a GPU has not answered; None: it does."""
     of = scene.model.surroundings.silents
@@ -78,7 +89,10 @@ def silence(scene: Scene, width: int) -> Line:
     where = f" on GPU {ranges(others)}" if others and None not in silents else ""
     call = f" ({clean(told.call)})" if told.call else ""
     text = f"NVML not answering for {fmt.age(told.since_s)}{where}"
-    return cut_line([("! ", "warn"), (text, "warn"), (call, "note")], width, scene.glyphs.ellipsis)
+    line: Line = [("! ", "warn"), (text, "warn")]
+    if cells(text) + 2 + cells(call) <= width:  # half a name says nothing
+        line.append((call, "note"))
+    return cut_line(line, width, scene.glyphs.ellipsis)
 
 
 def ranges(numbers: list[int]) -> str:
@@ -152,13 +166,17 @@ def has_activity(scene: Scene) -> bool:
     return any(getattr(one, name) is not None for one in (*of.gpus.values(), *of.mig.values()) for name in GPM)
 
 
-def why_no_activity(scene: Scene) -> str:
-    """Once for all of them; "" where it is told, or no reason is known."""
+def why_no_activity(scene: Scene, width: int | None = None) -> str:
+    """Once for all of them, in less words where all are too many; "" where it is told, or no reason is known."""
     if has_activity(scene):
         return ""
     whys = {dict(gpu.missing).get("activity") for gpu in scene.model.surroundings.gpus.values() if away(gpu) is None}
     whys.discard(None)
-    return f"no SM or tensor activity beside it: {clean(str(sorted(map(str, whys))[0]))}" if whys else ""
+    if not whys:
+        return ""
+    begin, why = "no SM or tensor activity", clean(str(sorted(map(str, whys))[0]))
+    whole = f"{begin} beside it: {why}"
+    return whole if width is None or cells(whole) <= width else f"{begin}: {why.partition(': ')[0]}"
 
 
 def sign_of(scene: Scene, gpu: GpuSampled, found: tuple[Mark, ...]) -> tuple[str, str]:
@@ -175,7 +193,7 @@ def away_line(scene: Scene, gpu: GpuSampled, role: str | None, width: int, sign_
     gone = gpu.lost is not None
     why = clean(away(gpu) or "")
     first = why if why.lower().startswith("gpu lost") else f"{'lost' if gone else 'not read'}: {why}"
-    words = "; ".join([first, *(mark.words for mark in marks_of(scene, gpu) if mark.kind != "lost")])
+    words = "; ".join([first, *(words_of(scene, gpu, mark) for mark in marks_of(scene, gpu) if mark.kind != "lost")])
     level = "bad" if gone else "warn"
     name = f"{short_name(gpu.name)}  " if gpu.name and width >= 100 else ""
     line: Line = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tuimon.app.panels.frame import PanelLines, bar, labelled, plural
 from tuimon.app.scene import Scene
@@ -40,17 +40,18 @@ def host_lines(scene: Scene, width: int, height: int = 2) -> PanelLines:
         return []
     group = group_line(scene, width)
     bad = any(role in ("warn", "bad") for _, role in group)
-    lines = [job_line(scene, width), machine_line(scene, width)]
-    if group and (height > 2 or bad):
-        lines.insert(1, group)
-    below = workers_line(scene, width)
-    if below:
+    lines = [job_line(scene, width, [one for _, one in _alarms(scene)] if height == 1 else []), machine_line(scene, width)]
+    if below := workers_line(scene, width):
         lines.insert(1, below)
+    if bad:
+        lines.insert(1, group)  # before the workers: it may be all there is room for
+    elif group and height > 2:
+        lines.insert(len(lines) - 1, group)
     return lines[:height]
 
 
-def job_line(scene: Scene, width: int) -> Line:
-    """The job's own process."""
+def job_line(scene: Scene, width: int, alarms: Sequence[Line] = ()) -> Line:
+    """The job's own process; `alarms` are said on it where nothing else has room for them."""
     of = scene.model.surroundings
     host = of.host
     if host is None:
@@ -70,6 +71,7 @@ def job_line(scene: Scene, width: int) -> Line:
     return fill(
         [
             (0, [("job  ", "label"), (cores(host.cpu_percent), "number")]),
+            *((0, one) for one in alarms),
             (1, labelled("rss", fmt.size(host.rss_bytes))),
             (2, labelled("threads", fmt.count(host.threads))),
             (0 if starved else 3, waiting),
@@ -114,21 +116,39 @@ def group_line(scene: Scene, width: int) -> Line:
     pinned = host.cores_allowed is not None and host.cores is not None and host.cores_allowed < host.cores
     if host.quota_cores is not None or pinned:
         allowed = host.cores_allowed if host.cores_allowed is not None else host.quota_cores
-        parts.append((0, [("may use ", "label"), (f"{allowed:g}", "number"), (f" of {fmt.count(host.cores)} cores", "label")]))
+        parts.append((1, [("may use ", "label"), (f"{allowed:g}", "number"), (f" of {fmt.count(host.cores)} cores", "label")]))
+    alarms = dict(_alarms(scene))
+    if "quota" in alarms:
+        parts.append((0, alarms["quota"]))
+    elif host.throttled_s:
+        parts.append((3, [("held back ", "label"), (fmt.duration(host.throttled_s), "number"), (" in all", "label")]))
+    if (share := held_share(host)) is not None and host.throttled_periods:
+        parts.append((4, [(fmt.percent(share), "number"), (" of periods", "label")]))
+    if "memory" in alarms:
+        parts.append((0, alarms["memory"]))
+    elif host.memory_limit_bytes is not None:
+        parts.append((2, labelled("memory limit", fmt.part_of(host.memory_group_bytes, host.memory_limit_bytes))))
+    if "kills" in alarms:
+        parts.append((0, alarms["kills"]))
+    return [("group ", "label"), *fill(parts, width - 6)] if parts else []
+
+
+def _alarms(scene: Scene) -> list[tuple[str, Line]]:
+    """Where the limits of its control group hurt."""
+    of = scene.model.surroundings
+    host = of.host
+    out: list[tuple[str, Line]] = []
+    if host is None:
+        return out
     held = last(of.throttled_history)
     if held is not None and held >= HELD_BACK:
-        parts.append((0, [(f"! held back by its quota {held:.2f} s a second", "warn")]))
-    elif host.throttled_s:
-        parts.append((2, [("held back ", "label"), (fmt.duration(host.throttled_s), "number"), (" in all", "label")]))
-    if (share := held_share(host)) is not None and host.throttled_periods:
-        parts.append((3, [(fmt.percent(share), "number"), (" of periods", "label")]))
-    if host.memory_limit_bytes is not None:
-        near = host.memory_group_bytes is not None and host.memory_group_bytes >= NEAR * host.memory_limit_bytes
-        memory = fmt.part_of(host.memory_group_bytes, host.memory_limit_bytes)
-        parts.append((1, labelled("! memory limit" if near else "memory limit", memory, "warn" if near else "number")))
+        out.append(("quota", [(f"! held back by its quota {held:.2f} s a second", "warn")]))
+    limit = host.memory_limit_bytes
+    if limit is not None and host.memory_group_bytes is not None and host.memory_group_bytes >= NEAR * limit:
+        out.append(("memory", labelled("! memory limit", fmt.part_of(host.memory_group_bytes, limit), "warn")))
     if host.oom_kills:
-        parts.append((0, [(f"!! {plural(host.oom_kills, 'process', 'processes')} killed for memory", "bad")]))
-    return [("group ", "label"), *fill(parts, width - 6)] if parts else []
+        out.append(("kills", [(f"!! {plural(host.oom_kills, 'process', 'processes')} killed for memory", "bad")]))
+    return out
 
 
 def held_share(host: HostSampled) -> float | None:
@@ -252,19 +272,28 @@ def in_tree(rows: tuple[TreeRow, ...]) -> Iterator[tuple[TreeRow, int]]:
 
 
 def cpu_chart(scene: Scene, width: int, height: int) -> PanelLines:
-    """The job's CPU use over the latest readings, full height = all the cores it has used at most."""
+    """The job's CPU use over the latest readings, full height = all the cores it has used at most (at least one)."""
     history = list(scene.model.surroundings.cpu_history)
     known = [value for value in history if value is not None]
     if not known or height <= 0:
         return []
     top = max(100.0, -(-max(known) // 100) * 100)
     label = f"{top / 100:.0f} core{'s' if top > 100 else ''}"
+    return named_chart(scene, "job cpu", history, label, top, width, height, "spark-dim")
+
+
+def named_chart(
+    scene: Scene, name: str, history: Sequence[float | None], label: str, top: float, width: int, height: int, role: str
+) -> PanelLines:
+    """A chart over all the width, with its top, its name and its zero beside it as far as there are lines for them."""
     rows = chart(history, max(1, width - 10), height, top, scene.glyphs)
-    return [[(f"{label if at == 0 else '':>8} ", "axis"), (row, "spark-dim")] for at, row in enumerate(rows)]
+    words = [label, *([name] if height > 1 else []), *[""] * (height - 3), *(["0"] if height > 2 else [])]
+    return [[(f"{word:>8} ", "axis"), (row, role)] for word, row in zip(words, rows, strict=True)]
 
 
-def fill_room(scene: Scene, width: int, height: int) -> PanelLines:
-    """What a panel with room has below the host's lines: the CPU chart, the busiest threads, the tree."""
+def fill_room(scene: Scene, width: int, height: int, above: PanelLines | None = None) -> PanelLines:
+    """What a panel with room has below the host's lines: the CPU chart, the busiest threads, the tree. `above` stands over the
+    CPU chart where the threads have room as well."""
     out: PanelLines = []
     if height <= 0:
         return out
@@ -273,6 +302,8 @@ def fill_room(scene: Scene, width: int, height: int) -> PanelLines:
     known = sum(one.share is not None for one in scene.model.surroundings.threads.values())
     if height < 6:
         return cpu_chart(scene, width, min(height, 4))
+    if above and height >= 6 + len(above) + min(known, 3):
+        out += [*above, []]
     out += cpu_chart(scene, width, 3)
     threads = min(known, max(3, min(6, height // 4)))
     left = height - len(out)

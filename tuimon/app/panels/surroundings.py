@@ -6,7 +6,7 @@ from tuimon.app.panels import gpu_cards, gpu_table, gpus, host
 from tuimon.app.panels.frame import PanelLines, sentence, title_line, title_room
 from tuimon.app.panels.tabular import place_cursor
 from tuimon.app.scene import Panel, PanelView, Scene
-from tuimon.draw.text import Line, cells, clean, cut, cut_line, exactly, line_cells, wrap
+from tuimon.draw.text import Line, cells, clean, cut, cut_line, exactly, fill, line_cells, wrap
 from tuimon.model.gpus import of_job
 
 HOST = "host"
@@ -14,6 +14,10 @@ HOST = "host"
 PAGE_WIDTH, PAGE_HEIGHT = 60, 10
 """From this size on GPUs are a table."""
 TITLE = "GPU and host"
+NONE_HERE = ("", "no driver", "no gpu")
+"""`GpuUnavailable.kind` where nothing speaks for a GPU."""
+SHORT = {"mismatch": "the driver was upgraded: reboot"}
+"""Where the first words of the whole sentence are too many for a title."""
 NO_ROW = 1 << 20
 """For `PanelView.above`: a click finds no row."""
 
@@ -31,14 +35,27 @@ def why_no_gpu(scene: Scene) -> str:
     return why if scene.host is None else why.replace(" on this machine", f" on {clean(scene.host)}")
 
 
-def _no_gpu(scene: Scene, width: int, room: int) -> PanelLines:
+def no_gpu(scene: Scene, width: int | None = None) -> str:
+    """That there is none, or why one that may be there is not read; in less words where these do not fit. "" where nothing was
+    told yet."""
+    surroundings = scene.model.surroundings
+    if surroundings.gpu_why_not is None:
+        return ""
+    begin = "no GPU: " if surroundings.gpu_kind in NONE_HERE else "GPU not read: "
+    whole = why_no_gpu(scene)
+    short = (whole, whole.partition(" (")[0], SHORT.get(surroundings.gpu_kind, ""), whole.partition(": ")[0])
+    fitting = (text for text in short if text and (width is None or cells(begin + text) <= width))
+    return begin + next(fitting, short[1])
+
+
+def _no_gpu(scene: Scene, width: int, most: int) -> PanelLines:
+    """One line where there is none; up to `most` where there is something to do about it."""
     if scene.model.surroundings.gpu_why_not is None:
         over = scene.model.target.ended is not None
         return [[("no GPU reading" if over else "no GPU reading yet", "note")]]
-    text = f"no GPU: {why_no_gpu(scene)}"
-    if room >= 2 and cells(text) > width:
-        return [[(part, "note")] for part in wrap(text, width)[:2]]
-    return [[(cut(text, width, scene.glyphs.ellipsis), "note")]]
+    if scene.model.surroundings.gpu_kind not in NONE_HERE and most >= 2:
+        return [[(part, "note")] for part in wrap(no_gpu(scene), width)[:most]]
+    return [[(cut(no_gpu(scene, width), width, scene.glyphs.ellipsis), "note")]]
 
 
 def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
@@ -80,20 +97,21 @@ def _small(scene: Scene, view: PanelView, width: int, height: int, focused: bool
     lines: PanelLines = [late] if late and room > 0 else []
     if surroundings.gpus:
         left = room - len(lines)
-        for_host = (0 if left <= 1 else 1 if left <= 3 or surroundings.mig else 2) if known else 0
-        parts = [_job_on(scene), host.in_brief(scene) if known and not for_host else ""]
-        note = ", ".join(part for part in parts if part)
-        lines += _few_or_many(scene, inner, left - for_host, cursor if focused else None)
+        many = left == 4 < len(surroundings.gpus)  # which, utilisation and memory are three lines
+        for_host = (0 if left <= 1 else 1 if left <= 3 or surroundings.mig or many else 2) if known else 0
+        drawn = _few_or_many(scene, inner, left - for_host, cursor if focused else None)
+        lines[:0] = drawn  # where they always are: what a call that hangs takes is the host's room
+        told_in_title = title_room(TITLE, width) - _last_seen(scene)
+        note = _note(scene, drawn, known and not for_host, told_in_title)
     elif room <= 1 and known and surroundings.gpu_why_not is not None:
-        note = f"no GPU: {why_no_gpu(scene)}"
-        if cells(note) + (cells("last seen; ") if scene.model.target.ended is not None else 0) > title_room(TITLE, width):
-            note = note.partition(" (")[0]
+        note = no_gpu(scene, title_room(TITLE, width) - _last_seen(scene))
     elif not lines:
-        lines += _no_gpu(scene, inner, room if not known else room - 1)
+        lines += _no_gpu(scene, inner, min(2, room if not known else room - 1))
     left = room - len(lines)
-    told = host.host_lines(scene, inner, 2 if surroundings.gpus else max(2, left - 1))
-    if left == 1 and len(told) == 2 and line_cells(told[0]) + line_cells(told[1]) + 2 <= inner:
-        told = [[*told[0], ("  ", "text"), *told[1]]]
+    told = host.host_lines(scene, inner, 2 if surroundings.gpus or left <= 2 else left - 1)
+    if left == 1 and told:
+        both = [*told[0], ("  ", "text"), *told[-1]]
+        told = [both] if len(told) == 2 and line_cells(both) <= inner else host.host_lines(scene, inner, 1)
     told = told[: max(0, left)]
     out = [_title(scene, note, width, focused), *([(" ", "text"), *line] for line in lines)]
     for at, line in enumerate(told):
@@ -104,6 +122,24 @@ def _small(scene: Scene, view: PanelView, width: int, height: int, focused: bool
     elif known and height > len(out):
         out += host.cpu_chart(scene, width, min(height - len(out), 4))
     return out
+
+
+def _last_seen(scene: Scene) -> int:
+    """Cells that the title needs for saying so."""
+    return cells("last seen; ") if scene.model.target.ended is not None else 0
+
+
+def _note(scene: Scene, drawn: PanelLines, brief: bool, room: int) -> str:
+    """The title's: which GPUs are the job's, what its process does where no line says so, and what util is."""
+    parts = [_job_on(scene), host.in_brief(scene) if brief else ""]
+    note = ", ".join(part for part in parts if part)
+    told = any("kernel" in text for line in drawn for text, _ in line)  # a card has room for the words
+    if not told and any(gpu.utilization is not None for gpu in scene.model.surroundings.gpus.values()):
+        for what in (gpus.NOT_ALL, gpus.NOT_ALL_SHORT):
+            with_it = f"{note}; {what}" if note else what
+            if cells(with_it) <= room:
+                return with_it
+    return note
 
 
 def _job_on(scene: Scene) -> str:
@@ -119,13 +155,18 @@ def _few_or_many(scene: Scene, width: int, room: int, cursor: str | None) -> Pan
         return []
     shown = gpus.rows(scene)
     whole = [row.gpu for row in shown if row.part is None]
+    if room == 1 and len(whole) == 1 and whole[0].mig_mode and gpus.away(whole[0]) is None:
+        return [gpu_cards.divided(scene, whole[0], width)]
     if len(whole) > room or (len(whole) > 1 and width < gpu_cards.LEAST_CARD):
         return gpu_cards.matrix(scene, width, room, cursor)
     each = 1 if len(shown) > len(whole) else min(4, room // len(whole))
     lines: PanelLines = []
     for gpu in whole:
         chosen = cursor is not None and gpus.index_of(cursor) == gpu.index
-        card = gpu_cards.card(scene, gpu, width, each)
+        if any(row.part is not None and row.gpu is gpu for row in shown) and gpus.away(gpu) is None:
+            card = [gpu_cards.divided(scene, gpu, width, alone=False)]
+        else:
+            card = gpu_cards.card(scene, gpu, width, each)
         lines += [[(text, "selected") for text, _ in card[0]], *card[1:]] if chosen and len(whole) > 1 else card
     parts = [gpu_cards.part_line(scene, row.part, width) for row in shown if row.part is not None]
     if len(parts) > room - len(lines) > 0:
@@ -142,25 +183,30 @@ def _page(
     inner = width - 1
     glyphs = scene.glyphs
     late = gpus.silence(scene, inner)
-    head: PanelLines = [[(" ", "text"), *late]] if late else []
+    hangs: PanelLines = []
+    if late:
+        stale: Line = [("? marks a row from before", "note")] if gpus.rows(scene) else []
+        hangs = [[(" ", "text"), *fill([(0, late), (1, stale)], inner)]]
+    head: PanelLines = []
     count = len(gpus.rows(scene))
     note = ""
-    view.above = len(head) + 1
+    view.above = 1
     if count:
-        note = f"{gpus.names(scene)}; {gpus.NOT_ALL}"
+        has_util = any(gpu.utilization is not None for gpu in scene.model.surroundings.gpus.values())
+        note = f"{gpus.names(scene)}; {gpus.NOT_ALL}" if has_util else gpus.names(scene)
         rows, in_words = gpu_table.table(
-            scene, view, width, min(count + 1, max(3, height - len(head) - 7)), focused, at if cursor != HOST else None
+            scene, view, width, min(count + 1, max(3, height - len(hangs) - 7)), focused, at if cursor != HOST else None
         )
         if len(rows) - 1 < count:
             note = f"{view.top + 1}-{view.top + len(rows) - 1} of {count}; {note}"
-        head += rows
+        head += rows + hangs  # below, so that no row moves when a call hangs
         said = _said(scene, in_words, inner)
         most = max(1, min(5, height - len(head) - 6))
         if len(said) > most:
             said = [*said[: most - 1], [(f"and {len(said) - most + 1} more: enter on a GPU shows all about it", "note")]]
         head += [[(" ", "text"), *cut_line(line, inner, glyphs.ellipsis)] for line in said]
     else:
-        head += [[(" ", "text"), *line] for line in _no_gpu(scene, inner, 1)]
+        head += [*hangs, *([(" ", "text"), *line] for line in _no_gpu(scene, inner, 4))]
         view.above = len(head)
     out = [_title(scene, note, width, focused), *head]
     told = host.host_lines(scene, inner, 4)
@@ -171,7 +217,7 @@ def _page(
     if not told:
         why = "no reading of the host" + (" yet" if scene.model.target.ended is None else ": the job is over")
         return [*out, *sentence(why, width, height - len(out))]
-    below = host.fill_room(scene, inner, height - len(out) - 1)
+    below = host.fill_room(scene, inner, height - len(out) - 1, gpu_cards.history(scene, inner))
     return [*out, [], *([(" ", "text"), *line] if line else [] for line in below)] if below else out
 
 
@@ -184,7 +230,7 @@ def _said(scene: Scene, in_words: bool, width: int) -> PanelLines:
             gpu = surroundings.gpus[index]
             if gpus.away(gpu) is None:
                 found = gpus.marks_of(scene, gpu)
-                out += [[(f"{mark.sign:<2} GPU {index} {clean(mark.words)}", str(mark.level))] for mark in found]
+                out += [[(f"{mark.sign:<2} GPU {index} {gpus.words_of(scene, gpu, mark)}", str(mark.level))] for mark in found]
     jobs = of_job(surroundings)
     for job in jobs:
         begin = f"GPU {job.index} "

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 RESIDENT, WAITING = 90.0, 0.5
 """Percent of utilisation that reads as busy; and the part of its steps' time that a job waits in collectives then."""
+NCCL = ("nccldevkernel", "ncclkernel", "rccl")
+"""How names of kernels begin in which collectives run."""
 OVERLAP = 5.0
 """Percent of tensor activity from which on the GPU computes while the job waits."""
 LONG_NS = 20_000_000_000
@@ -60,8 +62,15 @@ def _waiting(model: Model, compared: Iterable[Lateness]) -> list[Finding]:
         steps = [one for one in model.steps.accounts if one.begin_ns >= began and one.end_ns <= ended]
         took = sum(one.took_ns for one in steps)
         waited = sum(one.parts[COMMUNICATION] for one in steps)
-        if took < (ended - began) / 2 or waited < WAITING * took:
+        if took < (ended - began) / 2:
             continue
+        shown = ""
+        if waited < WAITING * took:
+            # NCCL's collectives return at once: the host waits elsewhere for them, and only kernels tell what for
+            number, share = _collective_kernels(model, began, ended)
+            if share < WAITING:
+                continue
+            shown = f"for at least {share:.0%} of profiler window {number} no kernels but those of collectives ran (NCCL)"
         tensor = _known([one.tensor_activity for one in busy])
         if tensor and median(tensor) > OVERLAP:
             continue
@@ -69,14 +78,32 @@ def _waiting(model: Model, compared: Iterable[Lateness]) -> list[Finding]:
         read = f"{high:.0f}%" if round(low) == round(high) else f"{low:.0f}-{high:.0f}%"
         evidence = [
             f"utilization {read} for {(ended - began) / 1e9:.0f} s: a kernel was resident, no more (NVML)",
-            f"{waited / took:.0%} of the time of {many(len(steps), 'step')} in collectives (the hook's timers)",
+            shown or f"{waited / took:.0%} of the time of {many(len(steps), 'step')} in collectives (the hook's timers)",
         ]
         if sm := _known([one.sm_activity for one in busy]):
             evidence.append(f"SM activity {median(sm):.0f}%" + (f", tensor {median(tensor):.0f}%" if tensor else "") + " (GPM)")
-        who, more, step = _who_waits(model, compared, began, ended)
+        who, more, step = _who_waits(model, () if shown else compared, began, ended)
         title = f"GPU {gpu.index} reads {read} while {who} in collectives"
-        found.append(Finding("gpu_waiting", title, "", waited / 1e9, (*evidence, *more), step))
+        found.append(Finding("gpu_waiting", title, "", None if shown else waited / 1e9, (*evidence, *more), step))
     return found
+
+
+def _collective_kernels(model: Model, began: int, ended: int) -> tuple[int, float]:
+    """Of the latest profiler window between these times: its number, and the least part of it in which the device that did most
+    ran nothing but kernels of NCCL. (0, 0.0) where there is none."""
+    for window in reversed(model.windows):
+        seen = model.kernels.get(window.number)
+        within = (
+            window.begin_ns is not None and window.end_ns is not None and began <= window.begin_ns <= window.end_ns <= ended
+        )
+        if seen is None or not within or not seen.busy or seen.end_ns <= seen.begin_ns:
+            continue
+        device, busy_ns = max(seen.busy, key=lambda one: one[1])
+        rows = [(row[0].lower().startswith(NCCL), row[7]) for row in seen.rows if row[5] == device]
+        collectives, others = (sum(ns for is_one, ns in rows if is_one == which) for which in (True, False))
+        alone_ns = min(collectives, busy_ns - others)  # the others may overlap each other, too
+        return window.number, max(0.0, min(1.0, alone_ns / (seen.end_ns - seen.begin_ns)))
+    return 0, 0.0
 
 
 def _who_waits(model: Model, compared: Sequence[Lateness], began: int, ended: int) -> tuple[str, list[str], str]:
@@ -139,10 +166,7 @@ def _broken(model: Model) -> list[Finding]:
             step = "results may be wrong: end the job at its next checkpoint and have the GPU reset (nvidia-smi -q -d ECC)"
             title = f"GPU {index} has memory errors that ECC could not correct"
             found.append(Finding("gpu_ecc", title, "", None, evidence, step))
-    by_place: dict[tuple[int | None, int], int] = {}
-    for one in around.xids:
-        by_place[one.index, one.xid] = by_place.get((one.index, one.xid), 0) + 1
-    for (where, number), times in by_place.items():
+    for (where, number), times in around.xid_counts.items():
         gpu_words = "a GPU" if where is None else f"GPU {where}"
         step = f"look XID {number} up in NVIDIA's list, and see the kernel's log (dmesg | grep -i xid) for the process"
         evidence = (f"told {many(times, 'time')} while watched (NVML events)",)
@@ -180,8 +204,8 @@ def _quota(model: Model) -> list[Finding]:
     evidence = [f"held back in {held:,} of {periods:,} periods, {lost:.1f} s in all (cpu.stat of the control group)"]
     if last.quota_cores is not None:
         evidence.append(f"the quota is {last.quota_cores:g} cores (its CPU limits)")
-    step = "raise the CPU limit of the container, or run fewer threads and workers in it"
-    return [Finding("cpu_quota", "the container's CPU quota holds the job back", "", None, tuple(evidence), step)]
+    step = "raise the CPU limit of the container or of the group, or run fewer threads and workers in it"
+    return [Finding("cpu_quota", "the CPU quota of its control group holds the job back", "", None, tuple(evidence), step)]
 
 
 def _starved(model: Model) -> list[Finding]:
@@ -213,7 +237,7 @@ def _memory(model: Model) -> list[Finding]:
     if limit and used is not None and own is not None:
         words = f"{used / 2**30:.1f} of {limit / 2**30:.1f} GiB in use in the control group"
         evidence.append(f"{words}; the job's own memory is {own / 2**30:.1f} GiB")
-    title = "the container has run out of memory" if kills else "the container is nearly out of memory"
+    title = f"the job's control group {'has run' if kills else 'is nearly'} out of memory"
     return [Finding("oom_near", title, "", None, tuple(evidence), "raise its memory limit, or use fewer loader workers")]
 
 
