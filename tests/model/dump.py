@@ -37,7 +37,9 @@ PARTS = (
 
 def dump(model: Model) -> dict[str, Any]:
     """Every part of the model."""
-    return {name: _plain(getattr(model, name)) for name in PARTS} | {"generation": model.generations.current}
+    recorded = {name: _plain(getattr(model.recorded, name)) for name in ("absent", "spans", "executed", "gaps")}
+    parts = {name: _plain(getattr(model, name)) for name in PARTS}
+    return parts | recorded | {"phases": _plain(model.phases.all), "generation": model.generations.current}
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,8 @@ whose number has not changed has not changed.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
+from functools import partial
 from typing import Any
 
 from tuimon import events as ev
@@ -28,8 +29,10 @@ from tuimon.model.parts import (
     Steps,
     Target,
 )
+from tuimon.model.phases_marked import MarkedPhases
 from tuimon.model.ranks.digest import Digester
 from tuimon.model.ranks.folded import FoldedSteps
+from tuimon.model.recorded import Recorded
 from tuimon.model.slow.fold import Slowness
 from tuimon.model.steps.counting import Told
 from tuimon.model.surroundings import Surroundings
@@ -94,6 +97,10 @@ class Model:
         self.digester = Digester(self)
         self.each_step(self.digester)
         self.folded = FoldedSteps(self, self._calls.steps)
+        self.recorded = Recorded(self)
+        self.phases = MarkedPhases(self)
+        self.tap: Callable[[Sequence[ev.Event]], None] | None = None
+        """Who is shown all that comes in, in its order, before it is folded: a recorder."""
         self._handlers: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.Attaching: self._attaching,
             ev.TargetSeen: self._target_seen,
@@ -105,10 +112,10 @@ class Model:
             ev.GpuSampled: self._gpu_sampled,
             ev.GpuUnavailable: self._gpu_unavailable,
             ev.HostSampled: self._host_sampled,
-            ev.MigSampled: self._about_gpus(self.surroundings.part),
-            ev.GpuSilent: self._about_gpus(self.surroundings.silence),
+            ev.MigSampled: partial(self._about_gpus, self.surroundings.part),
+            ev.GpuSilent: partial(self._about_gpus, self.surroundings.silence),
             ev.XidSeen: self._xid_seen,
-            ev.PoolSampled: self._about_gpus(self.surroundings.pool),
+            ev.PoolSampled: partial(self._about_gpus, self.surroundings.pool),
             ev.ProcessTreeSampled: self._tree_sampled,
             ev.GraphSeen: self.graph_fold.seen,
             ev.WindowChanged: windows.changed,
@@ -117,6 +124,8 @@ class Model:
             **self._compiler.handlers,
             **self._calls.handlers,
             **self.slowness.handlers,
+            **self.recorded.handlers,
+            **self.phases.handlers,
             ev.ThreadSampled: self._thread_sampled,
             ev.InstrumentAdded: self._instrument_added,
             ev.Samples: self._samples,
@@ -126,6 +135,9 @@ class Model:
 
     def apply(self, events: Iterable[ev.Event]) -> None:
         """Fold events in, in their order. An event of a type that this version does not know is passed over."""
+        if self.tap is not None:
+            events = list(events)
+            self.tap(events)
         for event in events:
             handler = self._handlers.get(type(event))
             if handler is None:
@@ -302,12 +314,9 @@ class Model:
             self.surroundings.gpu_why_not, self.surroundings.gpu_kind = event.why, event.kind
             self.changed("gpu")
 
-    def _about_gpus(self, take: Callable[[Any], None]) -> Callable[[Any], None]:
-        def handler(event: ev.Event) -> None:
-            take(event)
-            self.changed("gpu")
-
-        return handler
+    def _about_gpus(self, take: Callable[[Any], None], event: ev.Event) -> None:
+        take(event)
+        self.changed("gpu")
 
     def _xid_seen(self, event: ev.XidSeen) -> None:
         self.surroundings.xid(event)
