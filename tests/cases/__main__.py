@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cases import case as cases
-from tests.cases import jobs, neutral
+from tests.cases import jobs, log, neutral
 from tests.cases.case import Case
 from tests.cases.compare import compare, compare_ranks
 
@@ -48,6 +48,22 @@ def of_attach(case: Case, options: argparse.Namespace) -> Row:
     found = compare(case.truth, report, attached)
     result = "said" if found.excused else "differs" if found.differences else "same"
     return Row(result, [d.text for d in found.differences], found.notes)
+
+
+def of_log(case: Case, options: argparse.Namespace) -> Row:
+    """By itself under TORCH_TRACE, and then under `tuimon run`: the log against the truth and against the live report."""
+    report = log.report_of_log(case.script, options.python)
+    if report is None:
+        expected = case.truth["expected"]
+        empty = not expected["dynamo_graphs"] and not expected["graph_breaks"]
+        return Row("same" if empty else "differs", [] if empty else ["it wrote no log"], ["compiles nothing: no log"] * empty)
+    _keep(options, f"{case.number}.log.json", report)
+    found = log.compare_log(case.truth, report)
+    live = jobs.report_of_run(case.script, options.python)
+    _keep(options, f"{case.number}.run.json", live)
+    if not case.truth["expected"].get("multiproc"):
+        log.compare_live(found, report, live)
+    return Row("differs" if found.differences else "same", [d.text for d in found.differences], found.notes)
 
 
 def of_neutral(case: Case, options: argparse.Namespace) -> Row:
@@ -108,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("ids", nargs="*", metavar="ID", help="cases to run (default: all in TUIMON_CASES)")
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--attach", dest="way", action="store_const", const=of_attach, help="attach in the middle of the run")
+    ways.add_argument("--log", dest="way", action="store_const", const=of_log, help="read from its TORCH_TRACE log")
     ways.add_argument("--neutral", dest="way", action="store_const", const=of_neutral, help="compare with a run without tuimon")
     parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the Python that runs the programs")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="cases at the same time (default: 1)")

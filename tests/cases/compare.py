@@ -67,12 +67,12 @@ def compare(truth: dict[str, Any], report: dict[str, Any], attached: Attached | 
     expected = truth["expected"]
     steps = int(truth.get("steps", 0))
     each_step = None if attached is None else steps
-    _breaks(found, expected["graph_breaks"], report, each_step)
-    _recompiles(found, expected["recompiles"], report["recompiles"])
-    _limit(found, expected["recompile_limit_hit"], report)
+    compare_breaks(found, expected["graph_breaks"], report, each_step)
+    compare_recompiles(found, expected["recompiles"], report["recompiles"])
+    compare_limit(found, expected["recompile_limit_hit"], report)
     _eager(found, expected, report["frames"], each_step)
     _executions(found, expected, report["regions"], each_step)
-    _caches(found, expected.get("cache", {}), report["warmup"]["caches"], attached is not None)
+    compare_caches(found, expected.get("cache", {}), report["warmup"]["caches"], attached is not None)
     _findings(found, truth, report)
     if attached is None:
         _slow(found, truth, report)
@@ -82,7 +82,7 @@ def compare(truth: dict[str, Any], report: dict[str, Any], attached: Attached | 
         found.differs("coverage.dropped", f"{report['coverage']['dropped']} samples were dropped")
     for place in _negative({part: report[part] for part in PARTS}):
         found.differs(place, f"{place} is negative")
-    found.excused = bool(found.differences) and all(d.lacking and _reason(report, d.about) for d in found.differences)
+    found.excused = bool(found.differences) and all(d.lacking and told_why(report, d.about) for d in found.differences)
     return found
 
 
@@ -102,7 +102,7 @@ def _place(file: str | None, line: int | None) -> str:
     return f"{os.path.basename(file or '')}:{line}"
 
 
-def _reason(report: dict[str, Any], name: str) -> str | None:
+def told_why(report: dict[str, Any], name: str) -> str | None:
     """The reason that the report gives for not telling something of this name ("frames.eager_calls"), or one row of it."""
     for row in report["coverage"]["not_available"]:
         if row["what"] == name or row["what"].startswith(f"{name}["):
@@ -113,7 +113,7 @@ def _reason(report: dict[str, Any], name: str) -> str | None:
 def _named(report: dict[str, Any], boundary: dict[str, Any], field: str) -> str:
     """The name under which the report may say that a field of a boundary is not available: of this one or of all."""
     own = f"boundaries[{boundary['key']}].{field}"
-    return own if _reason(report, own) else f"boundaries.{field}"
+    return own if told_why(report, own) else f"boundaries.{field}"
 
 
 def _sort(
@@ -141,7 +141,7 @@ def _sort(
     return belong, rest
 
 
-def _breaks(found: Comparison, rows: list[dict[str, Any]], report: dict[str, Any], each_step: int | None) -> None:
+def compare_breaks(found: Comparison, rows: list[dict[str, Any]], report: dict[str, Any], each_step: int | None) -> None:
     belong, rest = _sort(rows, report["boundaries"])
     for row, here in zip(rows, belong, strict=True):
         where = row["file_line"]
@@ -180,7 +180,7 @@ def _crossings(
         version = str(report["target"]["python"])
         old = tuple(int(part) for part in version.split(".")[:2]) < WATCHES_ONE_FUNCTION
         name = _named(report, boundary, "crossings")
-        reason = _reason(report, name)
+        reason = told_why(report, name)
         if old and boundary["skipped_frame"] and reason:
             found.note(f"crossings null, as Python {'.'.join(version.split('.')[:2])} must")
         else:
@@ -206,7 +206,7 @@ def _since(each_step: int | None) -> str:
     return "" if each_step is None else " at most, and some at each step since the attach"
 
 
-def _recompiles(found: Comparison, rows: list[dict[str, Any]], recompiles: list[dict[str, Any]]) -> None:
+def compare_recompiles(found: Comparison, rows: list[dict[str, Any]], recompiles: list[dict[str, Any]]) -> None:
     happened = [recompile for recompile in recompiles if not recompile["refused"]]
     for row in rows:
         mine = [r for r in happened if r["compile_id"] in row["compile_ids"]]
@@ -238,7 +238,7 @@ def _reasons(recompile: dict[str, Any]) -> Iterator[str]:
         yield f"{failed['entry']}: {failed['guard']}"
 
 
-def _limit(found: Comparison, expected: dict[str, Any] | None, report: dict[str, Any]) -> None:
+def compare_limit(found: Comparison, expected: dict[str, Any] | None, report: dict[str, Any]) -> None:
     hit = sorted((frame["function"], frame["refused_compile_id"]) for frame in report["frames"] if frame["limit_hit"])
     wanted = [] if expected is None else [(expected["function"], expected["refused_compile_id"])]
     if hit != wanted:
@@ -299,7 +299,7 @@ def _executions(found: Comparison, expected: dict[str, Any], regions: list[dict[
         found.differs("regions", f"{len(forward)} graphs, not {graphs}", lacking=len(forward) < graphs)
 
 
-def _caches(found: Comparison, expected: dict[str, int], caches: dict[str, Any], attached: bool) -> None:
+def compare_caches(found: Comparison, expected: dict[str, int], caches: dict[str, Any], attached: bool) -> None:
     """Hits and misses of AOTAutograd's cache, where the truth has them."""
     told = caches.get("aot_autograd")
     for name, wanted in expected.items():

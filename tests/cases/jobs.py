@@ -58,15 +58,15 @@ def report_of_run(script: Path, python: str) -> dict[str, Any]:
     with scratch() as folder:
         env = surroundings(folder)
         _run_under_tuimon([python, str(script)], folder, env)
-        return _read(folder / "report.json")
+        return read(folder / "report.json")
 
 
 def _run_under_tuimon(program: Sequence[str], folder: Path, env: dict[str, str]) -> None:
     command = [*TUIMON, "run", "--headless", "--format", "json", "-o", str(folder / "report.json"), "--", *program]
-    _finish(command, env)
+    finish(command, env)
 
 
-def _finish(command: Sequence[str], env: dict[str, str]) -> None:
+def finish(command: Sequence[str], env: dict[str, str]) -> None:
     """Run a command to its end. Raises `Failed`."""
     process = subprocess.Popen(
         command,
@@ -87,7 +87,8 @@ def _finish(command: Sequence[str], env: dict[str, str]) -> None:
         raise Failed(f"status {process.returncode}\n{told[-3000:]}")
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> dict[str, Any]:
+    """The report in a file. Raises `Failed`."""
     try:
         report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -227,7 +228,7 @@ class Watching:
         self._reader.join(60)
         if status:
             raise Failed(f"tuimon attach ended with status {status}\n{self.told}")
-        return _read(self.out)
+        return read(self.out)
 
     @property
     def told(self) -> str:

@@ -151,7 +151,7 @@ class BreakingFold:
                 self._count(own, event, entry)
                 return
             name = _skip_key(event.code, event.offset)
-        elif event.before_attach:
+        elif event.before_attach or self._model.recorded.missing("crossings"):  # no instruction is named: the line has to do
             name = f"skip@{event.file}:{event.line}"
         else:
             name = _key(key, event.file, event.line, None)

@@ -24,7 +24,10 @@ SAME_NS = 100_000_000
 """A compilation that ends while tuimon attaches is told twice: by its record, and by Dynamo's list of the past, whose clock
 is the calendar's. So near to each other two begins under one id are one."""
 
-RAISED = ("BackendCompilerFailed", "FailOnRecompileLimitHit", "UncapturedHigherOrderOpError", "ResumePrologueTracingError")
+RAISED = (
+    "BackendCompilerFailed", "FailOnRecompileLimitHit", "UncapturedHigherOrderOpError", "ResumePrologueTracingError",
+    "InternalTorchDynamoError", "TorchRuntimeError",
+)  # fmt: skip
 """Failures that go to the job as an exception: its frame is not skipped, and is tried again at its next call."""
 
 NOTHING_IN_IT = "Dynamo found nothing in it to compile: its calls run as they are, and pass no timer"

@@ -16,6 +16,9 @@ def eager_calls(model: Model, frame: Frame) -> tuple[int | None, str]:
     A frame that is neither at its limit nor skipped runs no call in eager, unless the job has told Dynamo to stand aside: a
     call that fits no entry is compiled.
     """
+    missing = model.recorded.missing("calls")
+    if missing:
+        return None, missing
     gaps = model.coverage.not_available
     lost = frame.eager_why_not or (gaps.get("frames.limited_eager_calls", "") if frame.refused_compile_id is not None else "")
     if lost:
@@ -30,8 +33,11 @@ def eager_calls(model: Model, frame: Frame) -> tuple[int | None, str]:
     return 0, ""
 
 
-def compiled_calls(frame: Frame) -> tuple[int | None, str]:
+def compiled_calls(model: Model, frame: Frame) -> tuple[int | None, str]:
     """Calls since the attach that ran a graph of the frame, and, where they are not known, why."""
+    missing = model.recorded.missing("calls")
+    if missing:
+        return None, missing
     if frame.without_graph:
         return None, f"{len(frame.without_graph)} of {len(frame.entries)} entries hold no graph, and their calls pass no timer"
     return frame.compiled_calls, ""

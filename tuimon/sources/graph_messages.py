@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import zlib
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -45,13 +46,20 @@ class GraphMessages:
         self._told.pop(compile_id, None)
         self._codes.pop(compile_id, None)
 
+    def coded(self, compile_id: str) -> frozenset[str]:
+        """The directions of this compilation for which Inductor's code has come."""
+        return frozenset(self._codes.get(compile_id, ()))
+
     def read(self, message: Mapping[str, Any]) -> list[ev.Event]:
-        """The event in a message of kind "graph"; none where it tells nothing new. Raises ValueError for a malformed one."""
+        """The event in a message of kind "graph"; none where it tells nothing new. Raises ValueError for a malformed one.
+
+        A log has the text itself in its message ("text"), the hook a packed one ("z").
+        """
         kind, compile_id = message["kind"], message["compile_id"]
         if not isinstance(compile_id, str):
             raise ValueError(f"a compile id that is none: {repr(compile_id)[:60]}")
         attempt = message.get("attempt") or 0
-        text = _unpacked(message)
+        text = _plain(message["text"]) if "text" in message else _unpacked(message)
         graphs = self._told.get(compile_id)
         if graphs is not None and next(iter(graphs.values())).attempt != attempt:
             self.began(compile_id)
@@ -126,6 +134,12 @@ class GraphMessages:
             self._codes.pop(oldest, None)
 
 
+def _plain(text: str | None) -> str | None:
+    """A text as the hook would have sent it: without its lines of comment, which hold the user's source."""
+    return None if text is None or len(text) > LONGEST_TEXT else _COMMENT.sub("", text)
+
+
+_COMMENT = re.compile(r"(?m)^[ \t]*#.*\n?")
 _TOO_LONG = "its text is longer than 8 MB"
 
 

@@ -14,7 +14,7 @@ from tuimon.model.findings.boundaries import BOUNDARY_SHARE, per_step, share_of_
 from tuimon.model.findings.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tuimon.model.model import Model
     from tuimon.model.ranks.lateness import Lateness
@@ -27,13 +27,16 @@ _SILENT = ("skipped frame", "limit")
 """Kinds whose cost cannot be measured and may be all of the time: next, the largest number of calls in eager first."""
 
 
-def findings(model: Model, compared: Iterable[Lateness] = ()) -> list[Finding]:
+def findings(model: Model, compared: Iterable[Lateness] = (), beside: Sequence[tuple[str, Model]] = ()) -> list[Finding]:
     """All findings: what makes the whole compilation void, then what runs in eager unseen, then by cost; those whose cost is
-    not known come last. `compared`: of each job of which several ranks are watched, what they are beside each other."""
+    not known come last.
+
+    `compared`: of each job of which several ranks are watched, what they are beside each other; `beside`: all of them, by name.
+    """
     found = [*settings.find(model), *eager.find(model), *boundaries.find(model), *recompiles.find(model), *slow.find(model)]
     compared = list(compared)
     found += machine.find(model, compared)
-    found += [one for lateness in compared for one in ranks.find(lateness)]
+    found += [one for lateness in compared for one in ranks.find(lateness)] + ranks.orders(beside)
     return sorted(found, key=_weight)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tuimon.model.compiler import RAISED
 from tuimon.model.eager import compiled_calls, eager_calls
 from tuimon.model.findings.finding import Finding, many, place, shown, where
 from tuimon.model.identity import is_library
@@ -19,6 +20,11 @@ ENOUGH_STEPS = 2
 QUIET_S = 10.0
 """So long after the last compilation nothing more is expected of a job whose steps are not seen."""
 MOST_EVIDENCE = 6
+UNTOLD_ADVICE = (
+    "under fullgraph=True the job got this as an error, which names the line; else it runs in eager: compile it with "
+    "fullgraph=True to see the line"
+)
+"""For a frame that a log says was given up, without saying for whom."""
 
 
 def find(model: Model) -> list[Finding]:
@@ -26,10 +32,29 @@ def find(model: Model) -> list[Finding]:
     limits = [_limit(model, frame) for frame in model.frames.values() if frame.refused_compile_id is not None]
     nothing = _compiled_nothing(model)
     if nothing is not None:
-        return [nothing, *limits]
+        return [nothing, *_raised(model), *limits]
     broken = _broken(model)
     skipped = [frame for frame in model.frames.values() if _counts(model, frame, broken.get(frame.key, []))]
-    return [*(_skipped(model, frame, broken.get(frame.key, [])) for frame in skipped), *limits]
+    return [*_raised(model), *(_skipped(model, frame, broken.get(frame.key, [])) for frame in skipped), *limits]
+
+
+def _raised(model: Model) -> list[Finding]:
+    """Of a log: compilations that failed with an error which the job got; whether it went on, no log tells."""
+    if not model.recorded.missing("calls") or any(name == "suppress_errors" for name, _ in model.target.options):
+        return []
+    failed = [one for one in model.compilations if one.failed is not None and not one.refused]
+    return [
+        Finding(
+            kind="failed compilation",
+            title=f"{shown(one.function)} was not compiled, and the job got the error: {one.failed}",
+            where=f"{one.file}:{one.line}" if one.file else "",
+            cost_s=None,
+            evidence=(f"[{one.compile_id}] {one.direction}: {one.failed}", "whether the job went on is not in this file"),
+            next_step="TORCHDYNAMO_VERBOSE=1 shows the whole traceback; backend='eager' tells whether the backend is at fault",
+        )
+        for one in failed
+        if (one.failed or "").startswith(RAISED)
+    ][:MOST_EVIDENCE]
 
 
 # ------------------------------------------------------------------------------------------------- skipped frames
@@ -72,16 +97,19 @@ def _skipped(model: Model, frame: Frame, broken: list[Boundary]) -> Finding:
     ran = "every call" if calls is None else ("its one call" if calls == 1 else f"all {calls:,} calls")
     title = f"{name} runs in eager whole, {ran}: {why}{at}"
     if frame.entries:  # it was compiled for some calls before it was given up
-        compiled, _ = compiled_calls(frame)
+        compiled, _ = compiled_calls(model, frame)
         of = "" if compiled is None or calls is None else f" of {compiled + calls:,}"
         title = f"{calls:,}{of} calls of {name} ran in eager, since Dynamo gave it up: {why}{at}"
+    untold = first is None and model.recorded.missing("calls") != ""
+    if untold:  # under fullgraph=True nothing ran at all: no log tells which it was
+        title = f"{name} was not compiled: {why}"
     return Finding(
         kind="skipped frame",
         title=title,
         where=_place_of(first) if first else where(frame),
         cost_s=None,
         evidence=tuple(_skip_evidence(frame, broken, calls, why_not)),
-        next_step=_skip_advice(first),
+        next_step=UNTOLD_ADVICE if untold else _skip_advice(first),
         calls=calls,
     )
 
@@ -190,7 +218,7 @@ def _limit(model: Model, frame: Frame) -> Finding:
     name, entries = shown(frame.name), len(frame.entries)
     serving = f"its {entries} entries go on serving the others" if entries else "it has no entry"
     eager, why_not = eager_calls(model, frame)
-    compiled, _ = compiled_calls(frame)
+    compiled, _ = compiled_calls(model, frame)
     limit = f"limit of {frame.limit} entries" if frame.limit is not None else "recompile limit"
     if eager is None:
         title = f"{name} is at its {limit}: calls that fit none of them run in eager"

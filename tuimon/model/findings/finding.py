@@ -14,10 +14,10 @@ class Finding:
     """Something to look at."""
 
     kind: str
-    """"boundary", "recompile", "late compile", "limit", "near limit", "skipped frame", "compiled nothing", "stance",
-    "disabled", "guards off", "suppress_errors", "slow_step", "slower", "more_eager", "late_rank", "slow_rank",
-    "compile_skew", "gpu_waiting", "gpu_held_back", "gpu_lost", "xid", "gpu_ecc", "gpu_full", "cpu_quota", "cpu_starved",
-    "oom_near"."""
+    """"boundary", "recompile", "late compile", "limit", "near limit", "skipped frame", "failed compilation",
+    "compiled nothing", "stance", "disabled", "guards off", "suppress_errors", "slow_step", "slower",
+    "more_eager", "late_rank", "slow_rank", "graph_order", "compile_skew", "gpu_waiting", "gpu_held_back", "gpu_lost", "xid",
+    "gpu_ecc", "gpu_full", "cpu_quota", "cpu_starved", "oom_near"."""
     title: str
     where: str
     """"file:line", or empty where it is about the whole process."""
