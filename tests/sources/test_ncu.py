@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sources.reading import events_of
 from tests.sources.test_trace_file import told
 from tuimon import events as ev
-from tuimon.sources import files
 from tuimon.sources.trace_file import Unreadable
 
 OLD = (
@@ -34,7 +34,7 @@ def new(number: int, kernel: str, metric: str, unit: str, value: str, more: str 
 def counters(tmp_path: Path, *lines: str) -> ev.CountersSeen:
     path = tmp_path / "kernels.csv"
     path.write_text("\n".join(lines) + "\n")
-    (found,) = [one for one in files.events(path) if isinstance(one, ev.CountersSeen)]
+    (found,) = [one for one in events_of(path) if isinstance(one, ev.CountersSeen)]
     return found
 
 
@@ -93,7 +93,7 @@ def test_a_line_for_each_kernel(tmp_path: Path) -> None:
     seen = counters(tmp_path, ",".join(names), ",".join(units), ",".join(values))
     assert seen.rows == (("k<1, 2>(int)", 1, 2000, None, 5e8, None, "", ""),)  # adds and products were not asked for
     assert seen.device == "NVIDIA H100 80GB HBM3"
-    target = files.events(tmp_path / "kernels.csv")[0]
+    target = events_of(tmp_path / "kernels.csv")[0]
     assert isinstance(target, ev.TargetSeen) and target.devices == ("NVIDIA H100 80GB HBM3",)
 
 
@@ -112,7 +112,7 @@ def test_not_counted_is_unknown_and_not_zero(tmp_path: Path) -> None:
         (['"Type","Time(%)","Time","Calls","Avg"', "1,2,3,4,5"], "nvprof"),
         (["Name,Calls,TotalDurationNs,Percentage", "k,1,2,3"], "the columns Name, Calls, TotalDurationNs, Percentage"),
         ([NEW + '"x"', "0,1,2,3,4,5,6,7,8,9,10,11"], "no line of units"),
-        (["a,b,c,d" * 3, '"' * 3], "the columns"),
+        (["a,b,c,d" * 3, '"' * 3], "no kind of file"),
     ],
 )
 def test_other_tables(lines: list[str], sentence: str, tmp_path: Path) -> None:

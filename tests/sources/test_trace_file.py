@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sources.reading import events_of
 from tuimon import events as ev
-from tuimon.sources import files, kineto, trace_file
+from tuimon.sources import kineto, trace_file
 from tuimon.sources.carried import checked
 from tuimon.sources.trace_file import Text, Unreadable
 
@@ -29,7 +30,7 @@ def trace(*events: Any, **header: Any) -> bytes:
 
 def refused(path: Path) -> str:
     with pytest.raises(Unreadable) as caught:
-        files.events(path)
+        events_of(path)
     return str(caught.value)
 
 
@@ -51,13 +52,11 @@ def written(folder: Path, data: bytes) -> Path:
         (b"\x80\x04\x95....", "pickle"),
         (b"abc\0def", "no text"),
         ("{}".encode("utf-16"), "UTF-16"),
-        (b"hello world", "neither a Kineto trace nor"),
-        (b"V1130 12:00:00.123456 1 torch/x.py:1] {}", "TORCH_TRACE log"),
-        (b"[rank0]:V1130 12:00:00.123456 1 torch/x.py:1] {}", "TORCH_TRACE log"),
+        (b"hello world", "no kind of file that tuimon reads"),
         (b"{}", "no traceEvents"),
         (b"[]", "not of a trace's events"),
         (b"[1, 2]", "not of a trace's events"),
-        (b"5", "neither a Kineto"),
+        (b"5", "no kind of file that tuimon reads"),
         (b'{"a": 1', "no traceEvents"),
         (b'{"traceEvents": 5}', "no traceEvents"),
         (b'{"traceEvents": []}', "neither operators nor kernels"),
@@ -69,7 +68,7 @@ def written(folder: Path, data: bytes) -> Path:
         (b"[" * 200_000, "damaged"),
         (b'{"a":' * 100_000, "damaged"),
         (b'{"traceEvents": [{"ts": ' + b"9" * 6000 + b"}]}", "damaged"),
-        (gzip.compress(b"hello", mtime=0), "neither a Kineto trace nor"),
+        (gzip.compress(b"hello", mtime=0), "no kind of file that tuimon reads"),
         (gzip.compress(b"", mtime=0), "nothing but blanks"),
         (b"\x1f\x8b", "ends in the middle"),
         (b"\x1f\x8bgarbage and more of it", "damaged"),
@@ -82,7 +81,8 @@ def test_what_is_no_trace_is_said_to_be_none(data: bytes, sentence: str, tmp_pat
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     assert "no such file" in refused(tmp_path / "none")
-    assert "is a directory" in refused(tmp_path)
+    (tmp_path / "folder").mkdir()
+    assert "finds nothing to read: it has no files" in refused(tmp_path / "folder")
     os.mkfifo(tmp_path / "fifo")
     assert "is a fifo" in refused(tmp_path / "fifo")
     assert "no ordinary file" in refused(Path("/dev/null"))
@@ -119,7 +119,7 @@ def test_a_file_that_is_cut_off_is_read_up_to_there(pack: Any, tmp_path: Path) -
         assert "read up to there" in found.note
         counts.append(found.seen.rows[0][6])
     assert 0 < counts[0] < counts[1] < counts[2] < 3000
-    noted = [one.why for one in files.events(path) if isinstance(one, ev.NotAvailable)]
+    noted = [one.why for one in events_of(path) if isinstance(one, ev.NotAvailable)]
     assert any("read up to there" in why for why in noted)
 
 
@@ -189,6 +189,17 @@ REGION = {
 }
 
 
+MORE = [
+    {**OP, "name": "ProfilerStep#4", "cat": "user_annotation", "ts": 1.0, "dur": 95.0, "args": {}},
+    {**OP, "name": "TorchDynamo Cache Lookup", "ts": 3.0, "dur": 1.0, "args": {}},
+    {**OP, "name": "CompiledFunction", "ts": 6.0, "dur": 30.0, "args": {"Sequence number": 3}},
+    {**OP, "name": "CompiledFunctionBackward", "tid": 2, "ts": 60.0, "dur": 30.0, "args": {"Sequence number": 3}},
+    {**OP, "name": "aten::item", "ts": 50.0, "dur": 4.0, "args": {}},
+    {**LAUNCH, "name": "cudaStreamSynchronize", "ts": 51.0},
+    {**OP, "name": "enumerate(DataLoader)#x.__next__", "cat": "user_annotation", "ts": 52.0, "dur": 4.0, "args": {}},
+]
+
+
 def check(found: list[ev.Event]) -> None:
     for event in found:
         checked(event)
@@ -199,15 +210,23 @@ HEADERS = st.sampled_from(["deviceProperties", "distributedInfo", "baseTimeNanos
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 3), FIELDS | ARGS, ANYTHING), max_size=4), st.dictionaries(HEADERS, ANYTHING, max_size=3)
+    st.lists(st.tuples(st.integers(0, 3 + len(MORE)), FIELDS | ARGS, ANYTHING), max_size=4),
+    st.dictionaries(HEADERS, ANYTHING, max_size=3),
 )
 def test_any_value_anywhere(changes: list[tuple[int, str, Any]], header: dict[str, Any]) -> None:
-    events: list[dict[str, Any]] = [json.loads(json.dumps(one)) for one in (OP, KERNEL, LAUNCH, REGION)]
+    events: list[dict[str, Any]] = [json.loads(json.dumps(one)) for one in (OP, KERNEL, LAUNCH, REGION, *MORE)]
     for at, name, value in changes:
         place = events[at] if name in events[at] else events[at].get("args")
         if isinstance(place, dict):
             place[name] = value
     check(told(trace(*events, **header)))
+
+
+def test_what_is_put_in_there_is_all_told() -> None:
+    found = told(trace(OP, KERNEL, LAUNCH, REGION, *MORE))
+    (spans,) = [one for one in found if isinstance(one, ev.SpansSeen)]
+    assert spans.spans and spans.lookups and spans.gaps
+    assert {one.role for one in found if isinstance(one, ev.InstrumentAdded)} == {"mark", "forward", "backward", "data"}
 
 
 @settings(max_examples=80, deadline=None)
@@ -220,7 +239,7 @@ def test_any_bytes(data: bytes) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2000), st.binary(max_size=6), st.integers(0, 40))
 def test_a_damaged_trace(at: int, put: bytes, gone: int) -> None:
-    whole = trace(OP, KERNEL, LAUNCH, REGION)
+    whole = trace(OP, KERNEL, LAUNCH, REGION, *MORE)
     at %= len(whole)
     check(told(whole[:at] + put + whole[at + gone :]))
     packed = gzip.compress(whole)
@@ -232,7 +251,7 @@ def told(data: bytes) -> list[ev.Event]:
     number = os.memfd_create("trace")
     try:
         os.write(number, data)
-        return files.events(Path(f"/proc/self/fd/{number}"))
+        return events_of(Path(f"/proc/self/fd/{number}"))
     except Unreadable as error:
         assert str(error) and "\n" not in str(error)
         return []

@@ -237,15 +237,16 @@ def _fused(model: Model, seen: KernelsSeen, memo: Memo) -> list[KernelSums]:
             continue
         sums = Sums(
             key=f"kernel fused {name}",
-            name=f"fused kernels of {name.rstrip('<')} {'backward' if name.endswith('<') else 'forward'}",
+            name=f"the rest of {name.rstrip('<')} {'backward' if name.endswith('<') else 'forward'}",
             kind="kernel",
             seconds=rest / 1e9,
             calls=calls,
             share=rest / whole if whole else 0.0,
-            why_not="how its operations and bytes are shared among its kernels is not known",
+            why_not="no operator stands for it: fused kernels or the host's own work, of which the operations are not known",
         )
         left = _left(model, name, calls, inside, memo)
         if left is not None:
+            sums.name = sums.name.replace("the rest", "fused kernels", 1)
             sums.by_class = left
             sums.why_not = "what its kernels read and write is not known"
         found.append(KernelSums(sums, rest, left is not None, ""))

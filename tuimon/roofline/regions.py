@@ -74,11 +74,17 @@ def slices(laps: Mapping[Sizes, deque[Lap]], anchor_ns: int, window_ns: int | No
 
 
 def region_sums(model: Model, roofs: Roofs, memo: Memo, window_ns: int | None) -> list[RegionSums]:
-    """All regions that were called in the window, in the model's order."""
+    """All regions that were called in the window, in the model's order.
+
+    A trace tells no graphs, but the kernels: there they alone are points.
+    """
     ends = (few[-1].end_ns for region in model.regions.values() for few in region.laps.values() if few)
     anchor = max(ends, default=model.now_ns)
     found = []
+    kernels_instead = model.target.how == "file" and bool(model.kernels)
     for region in model.regions.values():
+        if kernels_instead and not region.graphs:
+            continue
         one = _region(region, roofs, memo, anchor, window_ns)
         if one is not None:
             found.append(one)

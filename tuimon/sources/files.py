@@ -1,112 +1,128 @@
-"""A file of another tool as the events of a job that is over: what `tuimon replay` and `tuimon report` are fed with."""
+"""Any file, or a folder of them, as the events of jobs that are over: what replay, report, compare and export are fed with.
+
+The kind of a file is found out from what is in it, never from its name.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from tuimon import events as ev
 from tuimon.sources import kineto, ncu
-from tuimon.sources.trace_file import Text, Unreadable, kind
+from tuimon.sources.opened import Kind as Kind
+from tuimon.sources.opened import Opened as Opened
+from tuimon.sources.opened import Piece as Piece
+from tuimon.sources.opened import Progress as Progress
+from tuimon.sources.opened import Stopped as Stopped
+from tuimon.sources.opened import no_progress as no_progress
+from tuimon.sources.recording import is_recording, open_recording
+from tuimon.sources.torch_trace import open_log
+from tuimon.sources.trace_events import looks_like_trace, of_counters, of_trace, rank_of, ranks_apart
+from tuimon.sources.trace_file import READS, Text, Unreadable, kind
 
-OLD = "the file is of an older profiler and does not tell the device: no ceiling of a data sheet can stand for it"
-NO_DATE = "the file does not tell when it was recorded; the date is that of the file"
-NO_TABLE = "is neither a Kineto trace nor the CSV of Nsight Compute, which are what this version reads"
+SHORT = "is no kind of file that tuimon reads"
+UNKNOWN = f"{SHORT}: {READS.removeprefix('tuimon reads ')}"
+MOST_FILES = 4096
+"""Files of one folder that are looked at."""
+MOST_WHYS, MOST_NAMES = 6, 3
+"""So many reasons why files of a folder were left out are told, and of each so many files are named."""
+
+NAMES: dict[Kind, tuple[str, str]] = {
+    "recording": ("recording", "recordings"),
+    "torch_trace": ("TORCH_TRACE log", "TORCH_TRACE logs"),
+    "kineto": ("Kineto trace", "Kineto traces"),
+    "ncu": ("table of Nsight Compute", "tables of Nsight Compute"),
+}
 
 
-def events(path: Path) -> list[ev.Event]:
-    """All that the file tells. Raises Unreadable, with a sentence that says what it is instead."""
+def open_any(path: Path) -> tuple[list[Opened], list[str]]:
+    """What a file or a folder holds, by rank, and sentences on what of a folder was left out. Raises Unreadable."""
+    return _folder(path) if os.path.isdir(path) else (_file(path), [])
+
+
+def _file(path: Path, *, alone: bool = True) -> list[Opened]:
+    """`alone`: it was named itself; what is wrong with a trace is said when it is read."""
+    if is_recording(path):
+        return open_recording(path)
     text = Text(path)
     try:
         what = kind(text)
+        if what == "torch_trace":
+            return open_log(path, text)
         if what == "json":
-            return _of_trace(path, kineto.read_text(text), text.written_s)
-        if what == "ncu" or text.first.count(",") > 2:
-            return _of_counters(path, ncu.read_text(text), text)
-        raise Unreadable(NO_TABLE)
+            rank = rank_of(path, text)
+            if not alone and not looks_like_trace(text):
+                kineto.read_text(text)
+            return [Opened("kineto", path, path.name if rank is None else f"rank {rank}", rank, partial(_trace, path))]
+        if what == "ncu" or _has_columns(text.first):
+            return [Opened("ncu", path, path.name, None, lambda _: iter([_counters(path)]))]
+        raise Unreadable(UNKNOWN)
     finally:
         text.close()
 
 
-def _of_trace(path: Path, trace: kineto.Trace, written_s: float) -> list[ev.Event]:
-    seen = trace.seen
-    begin = seen.begin_ns
-    gpu = any(row[5] >= 0 for row in seen.rows)
-    names = (seen.device,) if seen.device else () if gpu else ("cpu",)
-    found: list[ev.Event] = [
-        _target(path, begin, trace.wall_s or written_s, names, trace.rank, trace.world_size, tuple(_options(trace))),
-    ]
-    if not trace.wall_s:
-        found.append(ev.NotAvailable(begin, "target.attached_at", NO_DATE))
-    if gpu and not seen.device:
-        found.append(ev.NotAvailable(begin, "device", OLD))
-    found += [ev.NotAvailable(begin, what, why) for what, why in _gaps(trace, gpu)]
-    if trace.note:
-        found.append(ev.NotAvailable(begin, "the whole file", f"the file {trace.note}"))
-    return [*found, seen, ev.TargetEnded(seen.end_ns, "detached", f"read to its end: {trace.events:,} events")]
+def _trace(path: Path, progress: Progress) -> Iterator[list[ev.Event]]:
+    text = Text(path)
+    text.progress = progress
+    yield from of_trace(path, kineto.read_text(text), text.written_s)
 
 
-def _of_counters(path: Path, seen: ev.CountersSeen, text: Text) -> list[ev.Event]:
-    names = (seen.device,) if seen.device else ()
-    found: list[ev.Event] = [
-        _target(path, 0, text.written_s, names, None, None, ()),
-        ev.NotAvailable(0, "target.attached_at", NO_DATE),
-    ]
-    if not names:
-        why = "the table does not name the device: no ceiling of a data sheet can stand for it (--page raw tells it)"
-        found.append(ev.NotAvailable(0, "device", why))
-    if text.note:
-        found.append(ev.NotAvailable(0, "the whole file", f"the file {text.note}"))
-    launches = sum(row[1] for row in seen.rows)
-    return [*found, seen, ev.TargetEnded(0, "detached", f"read to its end: {launches:,} launches")]
+def _counters(path: Path) -> list[ev.Event]:
+    text = Text(path)
+    return of_counters(path, ncu.read_text(text), text)
 
 
-def _target(
-    path: Path,
-    begin: int,
-    wall_s: float,
-    devices: tuple[str, ...],
-    rank: int | None,
-    world_size: int | None,
-    options: tuple[tuple[str, str], ...],
-) -> ev.TargetSeen:
-    return ev.TargetSeen(
-        t_ns=begin,
-        pid=None,
-        command=path.name,
-        python=None,
-        torch=None,
-        how="file",
-        wall_s=wall_s,
-        devices=devices,
-        rank=rank,
-        world_size=world_size,
-        options=options,
-    )
+def _has_columns(first: str) -> bool:
+    """Whether it begins like a table: two lines with as many commas. Prose has some in one line and some in the next."""
+    lines = [line for line in first[:65536].splitlines() if line.strip()][:2]
+    return len(lines) == 2 and lines[0].count(",") > 2 and lines[1].count(",") >= lines[0].count(",")
 
 
-def _options(trace: kineto.Trace) -> list[tuple[str, str]]:
-    """What the file tells of the device, as `TargetSeen.options`."""
-    found = []
-    device = trace.devices[0] if trace.devices and trace.seen.device else {}
-    memory, major, minor = (device.get(name) for name in ("totalGlobalMem", "computeMajor", "computeMinor"))
-    if type(memory) is int and 0 < memory < 2**50:
-        found.append(("device_memory_bytes", str(memory)))
-    if type(major) is int and type(minor) is int:
-        found.append(("device_compute_capability", f"{major}.{minor}"))
-    return found
+def _some(names: list[str]) -> str:
+    """`a.html, which`, `a.html, b.html and 3 more, each of which`: what is said of them follows."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{', '.join(names[:MOST_NAMES])}{more}, {'which' if len(names) == 1 else 'each of which'}"
 
 
-def _gaps(trace: kineto.Trace, gpu: bool) -> list[tuple[str, str]]:
-    """What a trace of this kind does not tell."""
-    found = [
-        ("frames", "a profiler's trace tells nothing of compilations"),
-        ("steps", "the steps of a trace are not read in this version"),
-    ]
-    if gpu and trace.from_graphs >= 0.01:
-        share = f"{trace.from_graphs:.0%} of the kernels' time"
-        found.append(("operators of graph launches", f"{share}: a CUDA graph launched those, without operators"))
-    if gpu and trace.seen.linked < 0.995 - trace.from_graphs:
-        share = f"{1 - trace.seen.linked - trace.from_graphs:.0%} of the kernels' time"
-        why = f"{share} has no operator in this file: what launched them was not recorded"
-        found.append(("operators of some kernels", why))
-    return found
+def _folder(path: Path) -> tuple[list[Opened], list[str]]:
+    """Every ordinary file in it, one level deep, by its content. Mixed kinds are refused: nobody could say what is one job."""
+    found: list[Opened] = []
+    refused: dict[str, list[str]] = {}
+    empty = 0
+    try:
+        entries = sorted((one.name, one.is_file(), one.is_dir()) for one in os.scandir(path))
+        names = [name for name, is_file, _ in entries if is_file]
+        within = [name for name, _, is_folder in entries if is_folder]
+    except OSError as error:
+        raise Unreadable(f"cannot be opened: {(error.strerror or str(error)).lower()}") from None
+    for name in names[:MOST_FILES]:
+        try:
+            if (path / name).stat().st_size == 0:
+                empty += 1
+                continue
+            opened = _file(path / name, alone=False)
+            found += [one for one in opened if one.path not in {other.path for other in found}]  # a later part of a recording
+        except (Unreadable, OSError) as error:
+            why = SHORT if str(error) == UNKNOWN else str(error).partition(f"; {READS}")[0]
+            refused.setdefault(why, []).append(name)
+    left = [f"{empty} of the files are empty and were left out"] if empty > 1 else ["1 file is empty and was left out"] * empty
+    left += [f"left out: {_some(named)} {why}" for why, named in list(refused.items())[:MOST_WHYS]]
+    more = sum(len(named) for named in list(refused.values())[MOST_WHYS:])
+    left += [f"left out: {more} more that cannot be read"] if more else []
+    left += [f"{len(names) - MOST_FILES} more files were not looked at"] if len(names) > MOST_FILES else []
+    kinds = {one.kind for one in found}
+    if len(kinds) > 1:
+        counts = [(sum(one.kind == what for one in found), what) for what in sorted(kinds)]
+        held = " and ".join(f"{n} {NAMES[what][n > 1]}" for n, what in counts)
+        raise Unreadable(f"holds {held}: name one of them")
+    if not found:
+        why = f" ({'; '.join(left)}); {READS}" if left else ": it has no files"
+        inner = (
+            f", and does not look into folders within: name one of them ({', '.join(within[:MOST_NAMES])})" if within else ""
+        )
+        raise Unreadable(f"is a folder in which tuimon finds nothing to read{why}{inner}")
+    found, alike = ranks_apart(found)
+    return found, left + alike

@@ -1,4 +1,4 @@
-"""What PyTorch's profiler writes (a Kineto chrome trace), read into kernels and operators, added up.
+"""What PyTorch's profiler writes (a Kineto chrome trace): kernels and operators, added up; steps, regions, waits and gaps.
 
 A kernel belongs to the operator that was open on the thread which launched it, at that moment: by the kernel's correlation to
 the runtime's call, and from there by time. That holds for old files and new ones, and for CUDA and HIP alike.
@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from tuimon import events as ev
-from tuimon.sources import arguments
+from tuimon.sources import arguments, kineto_calls, spans
+from tuimon.sources.kineto_calls import Sample, Step
 from tuimon.sources.operators import Open, Operators, Signature
-from tuimon.sources.trace_file import MOST_UNPACKED, Events, Text, Unreadable, kind
+from tuimon.sources.trace_entries import Entry, Events, without_operators
+from tuimon.sources.trace_file import MOST_UNPACKED, Text, Unreadable, kind
 
 MOST_ROWS = 400
 OTHERS = "(others)"
 MOST_OPERANDS, MOST_OPERANDS_AT_ALL = 2000, 6000
 """Operands of a row (an optimizer's takes hundreds), and of all rows together."""
 LONGEST_NAME = 300
-MOST_KEPT = 4_000_000
+LONGEST_KEY = 4096
+"""Bytes of what a file says of operands that are kept to know the same again."""
+MOST_KEPT = 2_000_000
 """Events of one file that are kept for linking."""
-
 _OPERATOR, _RUNTIME, _KERNEL = 1, 2, 3
 _KINDS: Mapping[str, int] = {
     "cpu_op": _OPERATOR,
@@ -39,7 +42,7 @@ _KINDS: Mapping[str, int] = {
     "kernel": _KERNEL,
     "Kernel": _KERNEL,
 }
-_HEADER = {"deviceProperties", "distributedInfo", "baseTimeNanoseconds", "schema", "nodes", "record_shapes"}
+_HEADER = {"deviceProperties", "distributedInfo", "baseTimeNanoseconds", "schema", "nodes", "record_shapes", "string_table"}
 
 
 @dataclass(slots=True)
@@ -60,6 +63,19 @@ class Trace:
     """Whether it holds only what began in the span that was asked for."""
     from_graphs: float = 0.0
     """Share of the kernels' time that graph launches (CUDA graphs) account for: no operator launched those."""
+    base_ns: int = 0
+    """Unix time of the file's time 0, ns; 0 where it does not tell."""
+    steps: tuple[Step, ...] = ()
+    """The profiler's own, `ProfilerStep#n`."""
+    added: tuple[ev.InstrumentAdded, ...] = ()
+    threads: tuple[ev.ThreadSeen, ...] = ()
+    rows: tuple[Sample, ...] = ()
+    """Calls of regions, loaders, optimizers and collectives, and the steps themselves."""
+    compiling: tuple[int, int] = (0, 0)
+    """Stretches of work of torch's compiler while it was recorded, and their ns."""
+    device_rows: tuple[tuple[int, int, int], ...] = ()
+    """(instrument, begin of the call on the host, ns from its first kernel's begin to its last one's end)."""
+    spans: ev.SpansSeen = field(default_factory=lambda: ev.SpansSeen(0, 0, (), ()))
 
 
 @dataclass(slots=True)
@@ -100,27 +116,40 @@ class _Kept:
     kernels: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     """(correlation, name, device, begin, ns)."""
     names: dict[str, int] = field(default_factory=dict)
+    known: dict[tuple[str, bytes, bool], int] = field(default_factory=dict)
+    """The numbers of signatures by what the file says of them: most calls are of one that was read before."""
+    waits: list[spans.Wait] = field(default_factory=list)
+    is_wait: dict[str, bool] = field(default_factory=dict)
     count: int = 0
 
-    def take(self, event: Mapping[str, Any]) -> None:
-        """One event. Raises TypeError, ValueError, OverflowError, KeyError or AttributeError for one that is malformed."""
-        what = _KINDS.get(event.get("cat") or "")
-        if what is None or event["ph"] != "X":
-            return
-        begin, ns = _ns(event["ts"]), _ns(event["dur"])
+    def take(self, event: Entry, what: int) -> None:
+        """One event of a kind. Raises TypeError, ValueError, OverflowError or AttributeError for one that is malformed."""
+        begin, ns = _ns(event.ts), _ns(event.dur)
         if ns < 0:
-            return
-        args = event.get("args") or {}
+            raise ValueError("ends before it begins")
+        thread = (event.pid, event.tid)
+        hash(thread)  # raises where it cannot be told from others
         if what == _OPERATOR:
-            annotation = event["cat"] == "user_annotation"
-            self.operators.add((event["pid"], event["tid"]), begin, ns, event["name"], args, annotation=annotation)
+            annotation = event.cat == "user_annotation"
+            operands, sequence = event.operands()
+            number = None if operands is None else self.known.get((event.name, operands, annotation))
+            if number is None:
+                number = self.operators.number(event.name, event.arguments(), annotation=annotation)
+                if operands is not None and len(operands) < LONGEST_KEY:
+                    self.known[event.name, operands, annotation] = number
+            self.operators.add(thread, begin, ns, number, sequence)
         elif what == _RUNTIME:
-            correlation = args.get("correlation")
+            (correlation, _), name = event.launch(), event.name
             if type(correlation) is int:
-                self.runtime[event["pid"], event["tid"]].append((begin, correlation, "GraphLaunch" in event["name"]))
+                self.runtime[thread].append((begin, correlation, "GraphLaunch" in name))
+            wait = self.is_wait.get(name)
+            if wait is None:
+                wait = self.is_wait[name] = spans.waits(name)
+            if wait:
+                self.waits.append((thread, begin, begin + ns, name))
         else:
-            correlation, device = args.get("correlation"), args.get("device")
-            name = self.names.setdefault(str(event["name"])[:LONGEST_NAME], len(self.names))
+            correlation, device = event.launch()
+            name = self.names.setdefault(str(event.name)[:LONGEST_NAME], len(self.names))
             self.kernels.append(
                 (
                     correlation if type(correlation) is int else -1,
@@ -141,6 +170,7 @@ class _Kept:
         if not self.operators.cut(begin, end) and not kernels:
             return False
         self.kernels = kernels
+        self.waits = [one for one in self.waits if begin <= one[1] < end]
         return True
 
 
@@ -169,18 +199,25 @@ def read_text(text: Text, *, window: int = 0, span: tuple[int, int] | None = Non
     """The same, of a file that is open already."""
     kept, events = _Kept(), Events(text, _HEADER.__contains__)
     take = kept.take
-    for event in events:
-        try:
-            take(event)
-        except (TypeError, ValueError, OverflowError, KeyError, AttributeError):
-            continue  # one malformed event is not worth more than passing over
+    malformed = 0
+    for batch in events:
+        for event in batch:
+            try:
+                what = _KINDS.get(event.cat)
+                if what is not None and event.ph == "X":
+                    take(event, what)
+            except (TypeError, ValueError, OverflowError, AttributeError):
+                malformed += 1  # not worth more than passing over
         if kept.count >= MOST_KEPT:
             text.note = f"holds more than {MOST_KEPT:,} events: the rest was not read"
             break
     if not kept.kernels and not len(kept.operators):
         if text.note:
             raise Unreadable(text.note)
-        raise Unreadable(f"is a trace of {events.seen:,} events, but holds neither operators nor kernels")
+        raise Unreadable(without_operators(events.seen, text.first))
+    if malformed and not text.note:
+        many = "an event" if malformed == 1 else f"{malformed:,} events"
+        text.note = f"holds {many} without a name, a time or a duration that can be: passed over"
     base = events.header.get("baseTimeNanoseconds")
     base = base if type(base) is int else 0
     cut = span is not None and kept.cut(span[0] - base, span[1] - base)
@@ -191,15 +228,16 @@ def read_text(text: Text, *, window: int = 0, span: tuple[int, int] | None = Non
 
 def _made(kept: _Kept, events: Events, window: int, base: int) -> Trace:
     operators = kept.operators
+    operators.holds_open = bool(kept.kernels)
     rows: dict[_Key, _Row] = defaultdict(_Row)
     linked, total, from_graphs = _of_kernels(kept, rows)
     if not kept.kernels:
         for signature, compile_id, ns in operators.times():
             rows["", signature, compile_id, -1].add(ns)
         linked = total = 1
-    spans = [(begin, begin + ns) for *_, begin, ns in kept.kernels]
-    begin = min([one[0] for one in spans] + [one for one in (operators.begin,) if one is not None])
-    end = max([one[1] for one in spans] + [one for one in (operators.end,) if one is not None])
+    ran = [(begin, begin + ns) for *_, begin, ns in kept.kernels]
+    begin = min([one[0] for one in ran] + [one for one in (operators.begin,) if one is not None])
+    end = max([one[1] for one in ran] + [one for one in (operators.end,) if one is not None])
     busy = _busy(kept.kernels)
     main = max(busy, key=lambda one: one[1])[0] if busy else -1
     devices = _devices(events.header.get("deviceProperties"), main)
@@ -217,6 +255,8 @@ def _made(kept: _Kept, events: Events, window: int, base: int) -> Trace:
         linked=linked / total if total else 0.0,
     )
     wall = (begin + base) / 1e9
+    calls = kineto_calls.calls(operators, begin)
+    launched = spans.launched(calls, kept.runtime, kept.kernels)
     return Trace(
         seen,
         devices,
@@ -226,6 +266,14 @@ def _made(kept: _Kept, events: Events, window: int, base: int) -> Trace:
         events=events.seen,
         note=events.note,
         from_graphs=from_graphs / total if total else 0.0,
+        base_ns=base if 10**18 < base < 2**62 else 0,
+        steps=calls.steps,
+        added=calls.added,
+        threads=calls.threads,
+        rows=calls.rows,
+        compiling=kineto_calls.compiling(operators),
+        device_rows=tuple((calls.numbers[ran.region], ran.begin, last - first) for ran, (_, first, last) in launched.items()),
+        spans=spans.spans(operators, calls, kept.waits, launched, kept.kernels, window=window, end_ns=end),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MOST_SIGNATURES = 200_000
 
@@ -22,6 +23,9 @@ WHOLE = frozenset({
 """Operators that are counted with all that they call, however little of their time is their own."""
 
 REGION = "Torch-Compiled Region: "
+LOOKUP = "TorchDynamo Cache Lookup"
+_GRAPH = ("## Call CompiledFxGraph ", "CompiledFunction")
+"""The call of a region's graph: what a region encloses behind it is the code after a graph break, further regions included."""
 _COMPILE_ID = re.compile(r"!?\d{1,6}(?:/\d{1,6}){1,2}(?:_\d{1,4})?")
 _NO_OPERATOR = (
     "autograd::engine::", "torch::autograd::", "TorchDynamo", "Torch-Compiled", "CompiledFunction", "ProfilerStep",
@@ -42,6 +46,20 @@ class Signature:
     concrete: list[Any] = ()  # type: ignore[assignment]
 
 
+class Ran(NamedTuple):
+    """One call of a compiled region: from its begin to the end of its graph's call."""
+
+    thread: Hashable
+    begin: int
+    end: int
+    region: str
+    """The compile id; a backward's ends in "<"."""
+
+
+_Call = tuple[int, int, int, int]
+"""(begin, -end, signature, sequence number or -1): in the order of begin, what encloses comes before what is enclosed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Open:
     """What was open at a moment on a thread."""
@@ -58,17 +76,23 @@ class Operators:
     def __init__(self) -> None:
         self.begin: int | None = None
         self.end: int | None = None
+        self.holds_open = True
+        """Whether `open_at` will be asked: what it needs is a third of the memory. Set before anything is asked."""
         self._signatures: list[Signature] = []
         self._numbers: dict[tuple[str, str, bool], int] = {}
         self._kinds: list[int] = []
         """Of each signature: 2 an operator, 1 what may have launched kernels, 0 only something around."""
-        self._calls: dict[Hashable, list[tuple[int, int, int, int]]] = defaultdict(list)
-        """Thread -> (begin, -end, signature, sequence number or -1)."""
+        self._tells: list[int] = []
+        """Of each signature: what it tells of regions, _A_REGION, .. or 0."""
+        self._has_node: list[bool] = []
+        self._calls: dict[Hashable, list[_Call]] = defaultdict(list)
+        """By thread."""
         self._flat: list[tuple[int, int, int, str | None]] = []
         """(signature, ns, parent, region) of each call, once they are nested; a parent comes before its children."""
-        self._nested: dict[Hashable, list[tuple[int, int, int, str | None]]] = {}
-        """Thread -> (begin, end, call, region) of all that was open, in the order of begin."""
+        self._nested: dict[Hashable, list[tuple[int, int, int, str | None, int]]] = {}
+        """Thread -> (begin, end, call, region, end of the region) of all that was open, in the order of begin."""
         self._done = False
+        self._ran: list[Ran] = []
         self._regions: dict[str, list[int]] = {}
         self._sequences: dict[int, str | None] = {}
         """Sequence number of an autograd node -> the region that made it."""
@@ -76,10 +100,8 @@ class Operators:
     def __len__(self) -> int:
         return sum(map(len, self._calls.values()))
 
-    def add(
-        self, thread: Hashable, begin: int, ns: int, name: Any, args: Mapping[str, Any], *, annotation: bool = False
-    ) -> None:
-        """One call, or a stretch that somebody has named (an `annotation`). Raises what comes of malformed values."""
+    def number(self, name: Any, args: Mapping[str, Any], *, annotation: bool = False) -> int:
+        """The number of a signature. `annotation`: a stretch that somebody has named. Raises what comes of malformed values."""
         if not isinstance(name, str):
             raise TypeError("no name")
         dims = args.get("Input Dims") or args.get("Input dims") or ()
@@ -93,7 +115,14 @@ class Operators:
             number = self._numbers[key] = len(self._signatures)
             self._signatures.append(Signature(name, *told))
             self._kinds.append(_kind(name, bool(dims), annotation))
-        sequence = args.get("Sequence number") if name.startswith("CompiledFunction") else None
+            self._tells.append(_telling(name))
+            self._has_node.append(name.startswith("CompiledFunction"))
+        return number
+
+    def add(self, thread: Hashable, begin: int, ns: int, number: int, sequence: Any = None) -> None:
+        """One call of that signature; its sequence number is of the autograd node that it made or ran."""
+        if not self._has_node[number]:
+            sequence = None
         self._calls[thread].append((begin, -begin - ns, number, sequence if type(sequence) is int else -1))
         self.begin = begin if self.begin is None or begin < self.begin else self.begin
         self.end = begin + ns if self.end is None or begin + ns > self.end else self.end
@@ -126,23 +155,49 @@ class Operators:
         self._nest()
         return tuple((compile_id, n, ns) for compile_id, (n, ns) in sorted(self._regions.items()))[:1000]
 
+    def ran(self) -> list[Ran]:
+        """The calls of compiled regions, by thread in the order of begin."""
+        self._nest()
+        return self._ran
+
+    def named(self, wanted: Callable[[str], str]) -> Iterator[tuple[Hashable, int, int, str, str]]:
+        """(thread, begin, end, name, role) of calls to whose name `wanted` gives a role; by thread, in the order of begin."""
+        self._nest()
+        roles = [wanted(one.name) for one in self._signatures]
+        if not any(roles):
+            return
+        for thread, calls in self._calls.items():
+            for begin, minus_end, number, _ in calls:
+                if roles[number]:
+                    yield thread, begin, -minus_end, self._signatures[number].name, roles[number]
+
+    def is_idle(self, thread: Hashable, begin: int, end: int) -> bool:
+        """Whether no call began on the thread between the two times."""
+        calls = self._calls.get(thread, ())
+        at = bisect_left(calls, (begin,))
+        return at >= len(calls) or calls[at][0] >= end
+
     def open_at(self, thread: Hashable, moments: Iterable[int]) -> Iterator[Open]:
         """For moments in their order: what was open on the thread."""
         self._nest()
         waiting = iter(self._nested.get(thread, ()))
         upcoming = next(waiting, None)
-        stack: list[tuple[int, Open]] = []
+        stack: list[tuple[int, int, Open]] = []
         nothing = Open(-1, None)
         for moment in moments:
             while upcoming is not None and upcoming[0] <= moment:
-                begin, end, call, region = upcoming
+                begin, end, call, region, until = upcoming
                 while stack and stack[-1][0] <= begin:
                     stack.pop()
-                stack.append((end, Open(call, region)))
+                stack.append((end, until, Open(call, region)))
                 upcoming = next(waiting, None)
             while stack and stack[-1][0] <= moment:
                 stack.pop()
-            yield stack[-1][1] if stack else nothing
+            if not stack:
+                yield nothing
+            else:
+                _, until, found = stack[-1]
+                yield found if moment < until else Open(found.call, None)
 
     def times(self) -> Iterator[tuple[int, str | None, int]]:
         """(signature, region, ns) of each call that stands for itself, so that each moment stands once.
@@ -197,48 +252,87 @@ class Operators:
             calls.sort()
             self._forwards(calls, self._sequences)
 
-    def _forwards(self, calls: list[tuple[int, int, int, int]], sequences: dict[int, str | None]) -> None:
+    def _forwards(self, calls: list[_Call], sequences: dict[int, str | None]) -> None:
         """Learn which region made the autograd node of each sequence number."""
         region, until = None, -(2**63)
         for begin, end, signature, sequence in calls:
-            name = self._signatures[signature].name
-            if name.startswith(REGION):
-                region, until = _compile_id(name), -end
-            elif sequence >= 0 and name == "CompiledFunction" and begin < until:
+            if self._tells[signature] == _A_REGION:
+                region, until = _compile_id(self._signatures[signature].name), -end
+            elif sequence >= 0 and self._signatures[signature].name == "CompiledFunction" and begin < until:
                 known = sequences.get(sequence, region)
                 sequences[sequence] = region if known == region else None
 
-    def _nest_thread(
-        self, thread: Hashable, calls: list[tuple[int, int, int, int]], sequences: Mapping[int, str | None], lone: str | None
-    ) -> None:
-        nested: list[tuple[int, int, int, str | None]] = []
-        stack: list[tuple[int, int, int, str | None]] = []
-        """(end, call that kernels belong to, call, region)."""
-        for begin, minus_end, signature, sequence in calls:
+    def _graphs_end(self, calls: list[_Call]) -> dict[int, int]:
+        """Where the graph's call of each region is over, by the region's place in `calls`.
+
+        Where it is not told (another backend's), that is when the cache is looked up for the code behind a break, or the end.
+        """
+        ends: dict[int, int] = {}
+        open_: list[list[int]] = []
+        """[place, end, end of its graph's call or -1, whether the code behind it has been reached]."""
+        for place, (begin, minus_end, signature, _) in enumerate(calls):
+            tells = self._tells[signature]
+            if not tells:
+                continue
+            while open_ and open_[-1][1] <= begin:
+                open_.pop()
+            if open_ and tells != _A_GRAPH and not open_[-1][3]:
+                if open_[-1][2] < 0:
+                    ends[open_[-1][0]] = begin
+                open_[-1][3] = 1
+            if tells == _A_REGION:
+                ends[place] = -minus_end
+                open_.append([place, -minus_end, -1, 0])
+            elif tells == _A_GRAPH and open_ and not open_[-1][3]:
+                open_[-1][2] = max(open_[-1][2], min(-minus_end, open_[-1][1]))
+                ends[open_[-1][0]] = open_[-1][2]
+        return ends
+
+    def _nest_thread(self, thread: Hashable, calls: list[_Call], sequences: Mapping[int, str | None], lone: str | None) -> None:
+        nested: list[tuple[int, int, int, str | None, int]] = []
+        ends = self._graphs_end(calls)
+        stack: list[tuple[int, int, int, str | None, int]] = []
+        """(end, call that kernels belong to, call, region, end of the region)."""
+        for place, (begin, minus_end, signature, sequence) in enumerate(calls):
             end = -minus_end
             while stack and (stack[-1][0] <= begin and stack[-1][0] < end):
                 stack.pop()
-            _, owner, parent, region = stack[-1] if stack else (0, -1, -1, None)
+            _, owner, parent, region, until = stack[-1] if stack else (0, -1, -1, None, 0)
+            if begin >= until:
+                region = None
             call = len(self._flat)
             if self._kinds[signature] == 0:
                 name = self._signatures[signature].name
-                told = None
-                if name.startswith(REGION):
-                    told = _compile_id(name)
+                told, over = None, end
+                if self._tells[signature] == _A_REGION:
+                    told, over = _compile_id(name), ends[place]
                 elif name.startswith("CompiledFunctionBackward"):
                     told = sequences.get(sequence, lone)
                     told = None if told is None else f"{told}<"
                 if told is not None and told != region:
-                    region = told
+                    region, until = told, over
                     entry = self._regions.setdefault(told, [0, 0])
                     entry[0] += 1
-                    entry[1] += end - begin
+                    entry[1] += over - begin
+                    self._ran.append(Ran(thread, begin, over, told))
             else:
                 owner = call
             self._flat.append((signature, end - begin, parent, region))
-            stack.append((end, owner, call, region))
-            nested.append((begin, end, owner, region))
+            stack.append((end, owner, call, region, until))
+            if self.holds_open:
+                nested.append((begin, end, owner, region, until))
         self._nested[thread] = nested
+
+
+_A_REGION, _A_LOOKUP, _A_GRAPH = 1, 2, 3
+
+
+def _telling(name: str) -> int:
+    if name.startswith(REGION):
+        return _A_REGION
+    if name.startswith(LOOKUP):
+        return _A_LOOKUP
+    return _A_GRAPH if name.startswith(_GRAPH[0]) or name == _GRAPH[1] else 0
 
 
 def _compile_id(name: str) -> str | None:

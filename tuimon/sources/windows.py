@@ -45,12 +45,12 @@ def events(message: Mapping[str, Any], pid: int | None, *, files: bool = True) -
     except Unreadable as error:
         why = f"the profile that torch wrote {error}"
         return [replace(changed, why=f"{changed.why}; {why}" if changed.why else why)]
-    seen = trace.seen
+    seen, spans = trace.seen, replace(trace.spans, t_ns=changed.t_ns)
     if trace.cut:
         seen = replace(seen, t_ns=changed.t_ns, begin_ns=message["first_ns"], end_ns=message["last_ns"], steps=changed.steps)
     elif isinstance(changed.begin_ns, int) and isinstance(changed.end_ns, int):  # on the job's clock, as all else
         seen = replace(seen, t_ns=changed.t_ns, begin_ns=changed.begin_ns, end_ns=changed.end_ns)
-    return [changed, seen]
+    return [changed, seen, *([spans] if spans.spans or spans.gaps or spans.lookups else [])]
 
 
 def _whole_steps(message: Mapping[str, Any]) -> tuple[int, int] | None:

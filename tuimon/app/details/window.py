@@ -6,6 +6,7 @@ from tuimon.app.details.page import fact, heading, prose
 from tuimon.app.panels.frame import plural
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
+from tuimon.draw import spans
 from tuimon.draw.text import Line
 from tuimon.model.windows import Window
 
@@ -22,11 +23,19 @@ COSTS = (
     "and once an ERROR line on registerClient, on the job's stderr. Results do not change."
 )
 
+FILE = "This is a file: what is told here is what it holds, and no window can be opened."
+
 REFUSED = "It is refused, and nothing happens, where the job profiles itself or another profiler is at it."
+
+
+MOST_SPANS = 12
+"""Waits, lookups and gaps that are listed of one window, each."""
 
 
 def lines(scene: Scene, steps: int, width: int) -> list[Line]:
     """The page; `steps` is how many the next window would take."""
+    if scene.model.target.how == "file":
+        return [*prose(FILE, width), *_spans(scene, 0, width)]
     out = [*prose(WHAT, width), []]
     out += prose(COSTS, width, "warn")
     out += [*prose(REFUSED, width, "note"), []]
@@ -48,7 +57,26 @@ def lines(scene: Scene, steps: int, width: int) -> list[Line]:
             out += fact("", what, width, "note")
     if not scene.model.windows:
         out += prose("none yet", width, "note")
-    return out
+    latest = next(reversed(scene.model.recorded.spans), None)
+    return out if latest is None else [*out, *_spans(scene, latest, width)]
+
+
+def _spans(scene: Scene, window: int, width: int) -> list[Line]:
+    """Waits, lookups and gaps of a window, or of the file."""
+    seen = scene.model.recorded.spans.get(window)
+    if seen is None:
+        return prose("no waits, cache lookups or gaps are told of it", width, "note")
+    name = "of the file" if window == 0 else f"of window {window}"
+    out = heading(f"waits and gaps {name}")
+    told = [spans.sync_line(what, region, n, ns / 1e9) for _, what, region, n, ns, *_ in seen.spans[:MOST_SPANS]]
+    told += [spans.lookup_line(region or None, n, ns / 1e9) for region, n, ns in seen.lookups[:MOST_SPANS]]
+    told += [
+        spans.gap_line(one, other, n, host / 1e9, None if device is None else device / 1e9, syncs)
+        for one, other, n, host, device, syncs in seen.gaps[:MOST_SPANS]
+    ]
+    for line in told or ["none was seen"]:
+        out += prose(line, width)
+    return [*out, *prose(spans.RULE, width, "note")] if seen.gaps else out
 
 
 def words(window: Window) -> str:

@@ -82,6 +82,29 @@ def window_words(scene: Scene) -> str:
     return f"window {window.state}: {clean(window.why)}" if window.why else f"window {window.state}"
 
 
+def spans_words(scene: Scene) -> str:
+    """What the latest window or the file tells of waits, lookups and gaps, in a sentence; "" for nothing."""
+    seen = next(reversed(scene.model.recorded.spans.values()), None)
+    if seen is None:
+        return ""
+    parts = []
+    waits = [one for one in seen.spans if not one[1].startswith("aten::")]
+    values = sum(one[3] for one in seen.spans if one[1].startswith("aten::"))
+    if waits:
+        took = fmt.duration(sum(one[4] for one in waits) / 1e9)
+        parts.append(f"{plural(sum(one[3] for one in waits), 'wait')} for the device ({took} in all)")
+    if values:
+        parts.append(f"{plural(values, 'value')} taken from tensors (item())")
+    if seen.lookups:
+        n, ns = sum(one[1] for one in seen.lookups), sum(one[2] for one in seen.lookups)
+        parts.append(f"{plural(n, 'cache lookup')} of {fmt.duration(ns / n / 1e9 if n else None)}")
+    if seen.gaps:
+        n, ns = sum(one[2] for one in seen.gaps), sum(one[3] for one in seen.gaps)
+        parts.append(f"{plural(n, 'gap')} between regions (host {fmt.duration(ns / 1e9)} in all)")
+    of = f"window {seen.window}" if seen.window else "the file"
+    return f"in {of}: {', '.join(parts)}; p lists them" if parts else ""
+
+
 def known_words(known: Roofline) -> str:
     """For how much of the time the operations are known. Not all that is unknown rounds to all."""
     if known.flop_known_for is None:
@@ -139,6 +162,7 @@ def summary(scene: Scene, known: Roofline) -> list[tuple[str, str]]:
         waits = scene.model.windows[-1].state in ("waiting", "open", "refused")
         out.append((words, "warn" if waits else "note"))
     out += [(clean(note), "note") for note in known.notes]
+    out.append((spans_words(scene), "note"))
     return [(text, role) for text, role in out if text]
 
 
