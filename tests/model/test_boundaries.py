@@ -274,3 +274,10 @@ def test_a_failure_that_goes_to_the_job_leaves_no_frame_to_eager(raised: bool) -
     """fullgraph=True: the same failure that otherwise makes Dynamo skip the frame is an error of the job's."""
     model = model_of(skipped("0/0", 0, item("0/0", code=1, offset=230), raised=raised))
     assert model.frames["0:0"].skipped is not raised
+
+
+def test_of_a_log_the_line_is_the_boundary_of_all_frames_that_are_given_up_there() -> None:
+    told = [ev.NotInFile(0, ("calls", "crossings"), "a log")]
+    rest = (skipped("0/0", 0, item("0/0", line=7)), skipped("1/0", 10, item("1/0", line=7), function="aligned"))
+    boundary = only(model_of(told, *rest))
+    assert (boundary.frames, boundary.breaks, boundary.crossings) == (["0:0", "0:1"], 2, None)

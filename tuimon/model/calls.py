@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tuimon import events as ev
 from tuimon.model.identity import entry_number, frame_key
+from tuimon.model.instruments import Entry, Instrument, Thread
 from tuimon.model.laps import SizedCalls, Track, track
 from tuimon.model.parts import Boundary, Frame, Region, Sizes
 from tuimon.model.steps.stepping import StepFold
-from tuimon.model.steps.timing import Timed
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
@@ -28,55 +27,15 @@ MOST_THREADS = 1_000
 
 _IN_TORCH_OPTIM = f"{os.sep}torch{os.sep}optim{os.sep}"
 
-Entry = tuple[int, str]
-"""(generation, compile id)."""
-
-
-@dataclass(slots=True)
-class _Thread:
-    """What the fold remembers of one thread of the job."""
-
-    open_at: dict[Entry, list[tuple[int, int]]] = field(default_factory=dict)
-    """Boundaries that have begun: when the region before them returned, and `told_ns` then. The innermost is last."""
-    told_ns: int = 0
-    """Time that regions and boundaries of this thread have been given so far, a running total. What callees inside an eager
-    stretch were given is not the stretch's own."""
-
-
-@dataclass(slots=True)
-class _Instrument:
-    role: str
-    entry: Entry | None = None
-    region: Region | None = None
-    boundary: Boundary | None = None
-    changed_guard: bool = False
-    leads_to_boundary: bool = False
-    tail: Boundary | None = None
-    """For a region: the boundary that each of its calls ends in, where no function goes on behind that."""
-    is_optimizer: bool = False
-    """A region that is the step of an optimizer which the job compiled."""
-    frame: Frame | None = None
-    """For "eager": the frame whose calls these are."""
-    skipped: str | None = None
-    """For "crossing": the key of the boundary whose crossings these are."""
-    track: Track | None = None
-    """For a region: where its calls are counted by the second."""
-    sizes: Sizes = ()
-    """Of a forward graph with symbols: what they are in these calls."""
-    is_counted: bool = False
-    """Whether its calls are counted one by one, beside what they are to steps."""
-    timed: Timed | None = None
-    """What its calls are to steps; None for nothing."""
-
 
 class CallFold:
     """Fills in regions and boundaries (their run-time half), and tells the steps."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._instruments: dict[int, _Instrument] = {}
-        self._of_entry: dict[Entry, list[_Instrument]] = {}
-        self._threads: dict[int, _Thread] = {}
+        self._instruments: dict[int, Instrument] = {}
+        self._of_entry: dict[Entry, list[Instrument]] = {}
+        self._threads: dict[int, Thread] = {}
         self._graphs: Counter[str] = Counter()
         self._tracks: dict[tuple[str, Sizes, bool], Track] = {}
         self._sized: dict[Entry, SizedCalls] = {}
@@ -107,16 +66,26 @@ class CallFold:
             return
         generation = self._model.generations.current
         entry = (generation, event.compile_id) if event.compile_id is not None else None
-        instrument = _Instrument(event.role, entry)
+        instrument = Instrument(event.role, entry)
         self._instruments[event.instrument] = instrument
         if event.role in ("forward", "backward"):
-            region = instrument.region = self._same_region(event) or self._region(event, generation)
+            same = self._same_region(event)
+            region = instrument.region = same or self._region(event, generation)
+            instrument.is_alone = same is None
+            instrument.is_forward = region.direction == "forward" and entry is not None
             instrument.sizes = event.sizes
             instrument.track = self._track(region, event.sizes)
             if event.sizes and entry is not None:
                 self._sized.setdefault(entry, SizedCalls())
+                for other in self._of_entry.get(entry, ()):
+                    other.is_plain = False
             frame = self._model.frames.get(instrument.region.frame or "")
-            instrument.changed_guard = frame is not None and _has_older_entry(frame, event.compile_id)
+            instrument.changed_guard = (
+                _has_older_entry(frame, event.compile_id)
+                if frame is not None
+                else event.before_attach
+                and bool(entry_number((event.compile_id or "").partition("_")[0]))  # a file's: nothing tells of its frame
+            )
             instrument.is_optimizer = (
                 event.role == "forward" and frame is not None and frame.function == "step" and _IN_TORCH_OPTIM in frame.file
             )
@@ -146,7 +115,10 @@ class CallFold:
     def _same_region(self, event: ev.InstrumentAdded) -> Region | None:
         """The region that this instrument times other calls of, those of another size."""
         base = self._instruments.get(event.variant_of) if event.variant_of is not None else None
-        return None if base is None else base.region
+        if base is None:
+            return None
+        base.is_alone = base.is_plain = False
+        return base.region
 
     def _track(self, region: Region, sizes: Sizes, *, device: bool = False) -> Track:
         key = (region.key, sizes, device)
@@ -163,7 +135,7 @@ class CallFold:
                     return frame
         return self._model.frames.get(frame_key(generation, event.compile_id) or "") if event.compile_id else None
 
-    def _find_skipped(self, instrument: _Instrument, counted: str) -> Boundary | None:
+    def _find_skipped(self, instrument: Instrument, counted: str) -> Boundary | None:
         """The boundary of a frame that is skipped whole, told of before its crossings are counted."""
         boundary = self._model.boundaries.get(instrument.skipped or "")
         if boundary is not None:
@@ -172,7 +144,7 @@ class CallFold:
             self._model.changed("boundaries")
         return boundary
 
-    def _tie_together(self, entry: Entry, instrument: _Instrument) -> None:
+    def _tie_together(self, entry: Entry, instrument: Instrument) -> None:
         """Regions of an entry that goes on with a resume function are where its boundary begins."""
         of_entry = self._of_entry.setdefault(entry, [])
         of_entry.append(instrument)
@@ -206,11 +178,14 @@ class CallFold:
         return region
 
     def _samples(self, event: ev.Samples) -> None:
-        regions = boundaries = steps = frames = False
+        boundaries = steps = frames = False
         model, instruments, row, latest_ns = self._model, self._instruments, self.steps.row, self._model.now_ns
-        thread: _Thread | None = None
+        counting, tells_steps, compiled_until_ns = self.steps.counting, not self.steps.folded, model.compiled_until_ns
+        called: dict[int, Instrument] = {}
+        thread: Thread | None = None
         thread_number = -1
-        for number, on_thread, flags, begin_ns, end_ns in event.rows:
+        for one in event.rows:
+            number, on_thread, flags, begin_ns, end_ns = one
             instrument = instruments.get(number)
             if instrument is None:
                 continue
@@ -219,9 +194,21 @@ class CallFold:
                 if thread is None:
                     continue
             if instrument.is_counted:
-                if instrument.region is not None:
-                    self._call(instrument, instrument.region, thread, thread_number, flags, begin_ns, end_ns)
-                    regions = True
+                region = instrument.region
+                if region is not None:
+                    called[number] = instrument
+                    if instrument.is_plain and begin_ns >= compiled_until_ns and not flags & RAISED:
+                        instrument.calls.append(one)
+                    else:
+                        self._call(instrument, region, thread_number, flags, begin_ns, end_ns)
+                    took = end_ns - begin_ns if end_ns > begin_ns else 0
+                    thread.told_ns += took
+                    if counting.is_told:
+                        counting.shared.append((region.share, took))
+                    else:
+                        counting.share(region.share, took, end_ns)
+                    if instrument.is_forward:
+                        self._forward(instrument, region, thread, flags, end_ns)
                 elif instrument.frame is not None:
                     instrument.frame.eager_calls = (instrument.frame.eager_calls or 0) + 1
                     frames = True
@@ -230,15 +217,18 @@ class CallFold:
                 elif instrument.boundary is not None:
                     self._crossing(instrument, instrument.boundary, thread, thread_number, begin_ns)
                     boundaries = True
-            if instrument.timed is not None and row(instrument.timed, thread_number, flags, begin_ns, end_ns):
+            if tells_steps and instrument.timed is not None and row(instrument.timed, thread_number, flags, begin_ns, end_ns):
                 steps = True
             if end_ns > latest_ns:
                 model.now_ns = latest_ns = end_ns
-        for section, happened in (("regions", regions), ("boundaries", boundaries), ("steps", steps), ("frames", frames)):
+        for instrument in called.values():
+            self._count(instrument)
+        counting.put_off()
+        for section, happened in (("regions", called), ("boundaries", boundaries), ("steps", steps), ("frames", frames)):
             if happened:
-                self._model.changed(section)
+                model.changed(section)
 
-    def _thread(self, number: int) -> _Thread | None:
+    def _thread(self, number: int) -> Thread | None:
         """A thread that is seen for the first time; None where there is no room for it."""
         if len(self._threads) >= MOST_THREADS:
             # one that is within no boundary has nothing that would be missed
@@ -247,20 +237,13 @@ class CallFold:
                 del self._threads[idle]
         if not self._model.room("threads", self._threads, MOST_THREADS):
             return None
-        thread = self._threads[number] = _Thread()
+        thread = self._threads[number] = Thread()
         return thread
 
-    def _call(
-        self,
-        instrument: _Instrument,
-        region: Region,
-        thread: _Thread,
-        thread_number: int,
-        flags: int,
-        begin_ns: int,
-        end_ns: int,
-    ) -> None:
-        model, share = self._model, self.steps.counting.share
+    def _call(self, instrument: Instrument, region: Region, thread_number: int, flags: int, begin_ns: int, end_ns: int) -> None:
+        """A call of a region that is more than a plain one, or may be: how long it took, and of what kind it was."""
+        model = self._model
+        self._count(instrument)
         region.calls += 1
         if flags & RAISED:
             region.raised += 1
@@ -280,26 +263,43 @@ class CallFold:
             (region.after_guard_change if instrument.changed_guard else region.steady).add(took)
         if self._sized and instrument.entry in self._sized:
             self._with_sizes(instrument, region, steady, flags, took, end_ns)
-        elif steady and not flags & RAISED and instrument.track is not None:
-            instrument.track.add(took, end_ns)
-        share(region.share, took, end_ns)
-        thread.told_ns += took
-        if region.direction != "forward" or instrument.entry is None:
             return
-        frame = model.frames.get(region.frame) if region.frame else None
+        if steady and not flags & RAISED and instrument.track is not None:
+            instrument.track.add(took, end_ns)
+        instrument.is_plain = instrument.is_alone
+
+    def _count(self, instrument: Instrument) -> None:
+        """Count the plain calls that were put off."""
+        calls, region = instrument.calls, instrument.region
+        if not calls or region is None or instrument.track is None:
+            return
+        took = [end_ns - begin_ns if end_ns > begin_ns else 0 for _, _, _, begin_ns, end_ns in calls]
+        region.calls += len(calls)
+        (region.after_guard_change if instrument.changed_guard else region.steady).extend(took)
+        instrument.track.extend(took, [row[4] for row in calls])
+        calls.clear()
+
+    def _forward(self, instrument: Instrument, region: Region, thread: Thread, flags: int, end_ns: int) -> None:
+        """What a call of a forward region is to its frame, and to the boundary that it leads to."""
+        frame = instrument.frame
+        if frame is None and region.frame:
+            frame = instrument.frame = self._model.frames.get(region.frame)
         if frame is not None:
             frame.compiled_calls += 1
         if instrument.tail is not None and not flags & RAISED:  # when the stretch ends is nobody's to say
             instrument.tail.crossings = (instrument.tail.crossings or 0) + 1
-            share(instrument.tail.share, None, end_ns)
-            model.changed("boundaries")
+            self.steps.counting.share(instrument.tail.share, None, end_ns)
+            self._model.changed("boundaries")
         if instrument.leads_to_boundary:
-            under_way = thread.open_at.setdefault(instrument.entry, [])
+            assert instrument.entry is not None
+            under_way = thread.open_at.get(instrument.entry)
+            if under_way is None:
+                under_way = thread.open_at[instrument.entry] = []
             under_way.append((end_ns, thread.told_ns))
             if len(under_way) > DEEPEST:
                 del under_way[0]
 
-    def _with_sizes(self, instrument: _Instrument, region: Region, steady: bool, flags: int, took: int, end_ns: int) -> None:
+    def _with_sizes(self, instrument: Instrument, region: Region, steady: bool, flags: int, took: int, end_ns: int) -> None:
         """A call of a graph with symbols."""
         assert instrument.entry is not None
         sized = self._sized[instrument.entry]
@@ -326,7 +326,7 @@ class CallFold:
             self._track(region, sizes, device=True).add(took, begin_ns + took)
             self._model.changed("regions")
 
-    def _passed(self, instrument: _Instrument, at_ns: int) -> bool:
+    def _passed(self, instrument: Instrument, at_ns: int) -> bool:
         """An instruction at which a frame is skipped whole was passed. When the stretch began and ended is nobody's to say."""
         boundary = self._model.boundaries.get(instrument.skipped or "")
         if boundary is None:
@@ -335,7 +335,7 @@ class CallFold:
         self.steps.counting.share(boundary.share, None, at_ns)
         return True
 
-    def _crossing(self, instrument: _Instrument, boundary: Boundary, thread: _Thread, thread_number: int, at_ns: int) -> None:
+    def _crossing(self, instrument: Instrument, boundary: Boundary, thread: Thread, thread_number: int, at_ns: int) -> None:
         """A resume function is called. Where no region ran before the break, it is not known when the stretch began."""
         boundary.crossings = (boundary.crossings or 0) + 1
         assert instrument.entry is not None
@@ -343,8 +343,10 @@ class CallFold:
         took = None
         if under_way:
             began, told = under_way.pop()
-            callees = thread.told_ns - told
-            took = max(0, at_ns - began - callees - self._model.compiling_between(thread_number, began, at_ns))
+            compiling = 0
+            if began < self._model.compiled_until_ns:
+                compiling = self._model.compiling_between(thread_number, began, at_ns)
+            took = max(0, at_ns - began - (thread.told_ns - told) - compiling)
             boundary.host.add(took)
             thread.told_ns += took
             self.steps.boundary(thread_number, boundary.key, boundary.function, boundary.file, boundary.line, began, at_ns)

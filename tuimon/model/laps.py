@@ -7,6 +7,7 @@ calls that raised: they did only a part of the work.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 
 from tuimon.model.parts import Lap, Region, Sizes
 
@@ -40,6 +41,18 @@ class Track:
         lap.calls += 1
         lap.ns += took
         lap.end_ns = end_ns if end_ns > lap.end_ns else lap.end_ns
+
+    def extend(self, took: Sequence[int], ends_ns: Sequence[int]) -> None:
+        """Some calls, in their order: how long each took, and when it ended."""
+        latest = max(ends_ns)
+        if latest >= self._until:
+            for one, end_ns in zip(took, ends_ns, strict=True):
+                self.add(one, end_ns)
+            return
+        lap = self._lap
+        lap.calls += len(took)
+        lap.ns += sum(took)
+        lap.end_ns = max(lap.end_ns, latest)
 
     def _begin(self, end_ns: int) -> None:
         laps = self._laps

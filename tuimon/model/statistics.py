@@ -6,6 +6,7 @@ The rule is on screen and in every report: a median with p10 and p90, over the l
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 WINDOW = 512
@@ -41,6 +42,13 @@ class Durations:
         self.n += 1
         self.total_ns += duration_ns
         self._window.append(duration_ns)
+        self._summary = None
+
+    def extend(self, durations_ns: Sequence[int]) -> None:
+        """Take some more, in their order."""
+        self.n += len(durations_ns)
+        self.total_ns += sum(durations_ns)
+        self._window.extend(durations_ns)
         self._summary = None
 
     def latest(self, count: int) -> list[int]:

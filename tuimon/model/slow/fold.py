@@ -94,15 +94,18 @@ class Slowness:
 
     def closed(self, account: StepAccount) -> None:
         """A step has ended; `model.steps` has it already."""
-        self._waiting.extend(self._judge.take(account))
+        slow = self._judge.take(account)
+        if slow:
+            self._waiting.extend(slow)
         if self.trends.take(self._without_idling(account)):
             self.trends.close(*self._calls())
             self._model.changed("steps")
-        self._settle()
+        if self._waiting:
+            self._settle()
 
     def _without_idling(self, account: StepAccount) -> StepAccount:
         """The step without what it has waited for work: a server with fewer requests has not become slower."""
-        evidence = self._model.steps.evidence(account.index)
+        evidence = self._model.steps.evidences.get(account.index)
         if evidence is None or not evidence.looks or not serves(account, evidence):
             return account
         waits = Spots(self._model, evidence, self.text_of).waits(account.begin_ns, account.end_ns)
@@ -125,7 +128,7 @@ class Slowness:
         eager = calls = 0
         for frame in self._model.frames.values():
             in_eager, _ = eager_calls(self._model, frame)
-            compiled, _ = compiled_calls(frame)
+            compiled, _ = compiled_calls(self._model, frame)
             eager += in_eager or 0
             calls += (in_eager or 0) + (compiled or 0)
         return (eager, calls) if calls else (None, None)

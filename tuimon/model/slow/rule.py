@@ -84,7 +84,12 @@ class Judge:
     def take(self, account: StepAccount) -> list[Slow]:
         """One more step; gives those that are known to be slow by now."""
         if len(self._base) >= LEAST:
-            return self._judge(account)
+            base = self._slow(account)
+            if account.complete and not account.compiled:
+                self._recent.append(account.end_ns - account.begin_ns)
+                if base is None:
+                    self._add(account)
+            return [] if base is None else [Slow(account, base, False)]
         self._waiting.append(account)
         plain = sum(_plain(one) for one in self._waiting)
         if plain >= 2 * LEAST or len(self._waiting) >= LONGEST_WAIT:
@@ -99,14 +104,6 @@ class Judge:
     def base(self) -> Base | None:
         """What the next step will be compared with; None while that is not known."""
         return self._measure() if len(self._base) >= LEAST else None
-
-    def _judge(self, account: StepAccount) -> list[Slow]:
-        base = self._slow(account)
-        if _plain(account):
-            self._recent.append(account.took_ns)
-            if base is None:
-                self._add(account)
-        return [] if base is None else [Slow(account, base, False)]
 
     def _judge_first(self) -> list[Slow]:
         waiting, self._waiting = self._waiting, []
@@ -142,10 +139,10 @@ class Judge:
     def _add(self, account: StepAccount) -> None:
         self.steady += 1
         self._base.append(account)
-        self._times.add(account.took_ns)
+        self._times.add(account.end_ns - account.begin_ns)
 
     def _slow(self, account: StepAccount) -> Base | None:
-        took, ordered = account.took_ns, self._times.ordered
+        took, ordered = account.end_ns - account.begin_ns, self._times.ordered
         if took <= ordered[(len(ordered) - 1) // 2] + self.over_ns:  # the median is no less: most steps need no more than this
             return None
         usual = self._times.quantile(0.5)

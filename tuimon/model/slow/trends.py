@@ -126,8 +126,8 @@ class Trends:
                 len(steps),
                 steps[0].begin_ns,
                 steps[-1].end_ns,
-                median(one.took_ns for one in steps),
-                tuple(float(median(one.parts[at] for one in steps)) for at in range(len(CATEGORIES))),
+                _middle([one.took_ns for one in steps]),
+                tuple(float(_middle(part)) for part in zip(*[one.parts for one in steps], strict=True)),
                 eager - before[0] if known and before is not None and eager is not None else None,
                 calls - before[1] if known and before is not None and calls is not None else None,
             )
@@ -202,6 +202,14 @@ def _more_eager(blocks: Sequence[Block]) -> MoreEager | None:
         return None
     z = mann_kendall([(one.eager or 0) / (one.calls or 1) for one in counted])
     return MoreEager(before, now, sum(one.steps for one in counted), z) if z > CERTAIN else None
+
+
+def _middle(values: Sequence[int]) -> float:
+    """`statistics.median`, which takes four times as long."""
+    if not any(values):
+        return 0.0
+    ordered, at = sorted(values), len(values) // 2
+    return ordered[at] if len(ordered) % 2 else (ordered[at - 1] + ordered[at]) / 2
 
 
 def _eager(blocks: Sequence[Block]) -> float | None:

@@ -7,9 +7,13 @@ theirs: a collection within one of them is part of it. What no row covers is "ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Union
 
 from tuimon.model.steps.parts import CATEGORIES, LongRow
+
+if TYPE_CHECKING:
+    from tuimon.model.steps.long import Long
 
 COMPILE = CATEGORIES.index("compile")
 FORWARD = CATEGORIES.index("forward regions")
@@ -26,15 +30,27 @@ OPAQUE = (COMPILE, PROFILER)
 SWALLOWED = (GC, COMPILE, PROFILER, OTHER)
 """What a row of OPAQUE takes as its own where it lies within it. OTHER: the compiler runs the autograd engine to trace it."""
 
+EAGER, ENGINE = len(CATEGORIES), len(CATEGORIES) + 1
+"""What is "other python" to an account, and known for more: a call of a frame in eager, a run of the autograd engine."""
+
+_KINDS = len(CATEGORIES) + 2
+_SWALLOWED_AT = tuple(
+    SWALLOWED.index(OTHER if at >= EAGER else at) if at in (*SWALLOWED, EAGER, ENGINE) else None for at in range(_KINDS)
+)
+
 MOST_COVERED = 4096
 """Stretches of one step that are kept apart. Beyond it the oldest two become one; what lies between them is then given to
 nobody but "other python"."""
 
-Span = tuple[int, int, int, str, LongRow | None]
-"""(end, minus begin, category, role, the row where it is a long one): they sort as an account wants them."""
+Span = tuple[int, int, int, Union["Long", LongRow, None]]
+"""(end, minus begin, one of CATEGORIES or of EAGER and ENGINE, the row where it is a long one): they sort as an account wants
+them."""
 
 Held = tuple[int, int, int, int] | None
 """How much of a covered stretch was given to each of SWALLOWED; None for nothing."""
+
+Covered = tuple[int, int, Held | int]
+"""(begin, end, what of it is held): all of it is where it is a number, of one of CATEGORIES or of EAGER and ENGINE."""
 
 
 class Account:
@@ -44,28 +60,32 @@ class Account:
 
     def __init__(self, begin_ns: int) -> None:
         self.begin_ns = begin_ns
-        self._parts = [0] * len(CATEGORIES)
-        self._covered: list[tuple[int, int, Held]] = []
+        self._parts = [0] * _KINDS
+        self._covered: list[Covered] = []
         """Disjoint stretches that rows have covered, ascending."""
 
-    def take(self, spans: Iterable[Span], end_ns: int) -> None:
-        """Rows in their order, of each what lies before `end_ns`. The long ones are told what of them is their own."""
+    def take(self, spans: Sequence[Span], end_ns: int, long: list[Long | LongRow]) -> None:
+        """Rows in their order, of each what lies before `end_ns`. The long ones are told what of them is their own, and are
+        added to `long`.
+        """
         parts, covered = self._parts, self._covered
+        crowded = len(covered) + len(spans) >= MOST_COVERED
         reached = covered[-1][1] if covered else self.begin_ns
-        for end, minus_begin, category, _, row in spans:
+        for end, minus_begin, kind, row in spans:
             begin = -minus_begin
-            if reached <= begin < end <= end_ns and len(covered) < MOST_COVERED:  # most: behind all that came before
+            if reached <= begin < end <= end_ns and not crowded:  # most: behind all that came before
                 own = end - begin
-                parts[category] += own
-                covered.append((begin, end, _mine(category, own) if category in SWALLOWED else None))
+                parts[kind] += own
+                covered.append((begin, end, kind))
                 reached = end
             else:
-                own = self.add(begin, end if end < end_ns else end_ns, category)
+                own = self.add(begin, end if end < end_ns else end_ns, kind)
                 reached = covered[-1][1] if covered else self.begin_ns
             if row is not None:
                 row.own_ns += own
+                long.append(row)
 
-    def add(self, begin_ns: int, end_ns: int, category: int) -> int:
+    def add(self, begin_ns: int, end_ns: int, kind: int) -> int:
         """One more row. Gives how many ns of it were nobody's yet, or were taken from what it swallows."""
         begin = begin_ns if begin_ns > self.begin_ns else self.begin_ns
         if end_ns <= begin:
@@ -73,12 +93,14 @@ class Account:
         covered = self._covered
         taken = 0
         held: Held = None
-        after: list[tuple[int, int, Held]] = []
+        after: list[Covered] = []
         while covered and covered[-1][1] > begin:
             low, high, inner = covered.pop()
             if low >= end_ns:  # only where rows come out of order
                 after.append((low, high, inner))
                 continue
+            if inner is not None:
+                inner = _held(inner, high - low)
             if high > end_ns:
                 inner, rest = _divide(inner, end_ns - low)
                 after.append((end_ns, high, rest))
@@ -90,46 +112,47 @@ class Account:
                 held = _plus(held, inner)
                 break
             taken += high - low
-            held = _plus(held, inner)
+            if inner is not None:
+                held = inner if held is None else _plus(held, inner)
         parts = self._parts
-        if held is not None and category in OPAQUE:
+        if held is not None and kind in OPAQUE:
             for swallowed, ns in zip(SWALLOWED, held, strict=True):
                 parts[swallowed] -= ns
                 taken -= ns
             held = None
         own = end_ns - begin - taken
-        parts[category] += own
-        if category in SWALLOWED and own:
-            held = _mine(category, own) if held is None else _plus(held, _mine(category, own))
+        parts[kind] += own
+        if own and _SWALLOWED_AT[kind] is not None:
+            held = _plus(held, _held(kind, own))
         covered.append((begin, end_ns, held))
         if after:
             covered += reversed(after)
         if len(covered) > MOST_COVERED:
-            (low, _, one), (_, high, other) = covered[:2]
-            covered[:2] = [(low, high, _plus(one, other))]
+            (low, end, one), (begin, high, other) = covered[:2]
+            covered[:2] = [(low, high, _plus(_held(one, end - low), _held(other, high - begin)))]
         return own
 
     def parts(self, end_ns: int) -> tuple[int, ...]:
         """ns of each of CATEGORIES up to `end_ns`, behind which no row that was given may lie; the sum is exact."""
         given = self._parts
-        rest = max(0, end_ns - self.begin_ns) - (sum(given) - given[OTHER])
+        named = given[:OTHER]
+        rest = max(0, end_ns - self.begin_ns) - sum(named)
         if rest >= 0:
-            return (*given[:OTHER], rest)
+            return (*named, rest)
         short = []
-        for ns in given[:OTHER]:  # a row reached behind the end after all
+        for ns in named:  # a row reached behind the end after all
             taken = min(ns, -rest)
             short.append(ns - taken)
             rest += taken
         return (*short, 0)
 
 
-def _mine(category: int, ns: int) -> Held:
-    return (
-        ns if category == GC else 0,
-        ns if category == COMPILE else 0,
-        ns if category == PROFILER else 0,
-        ns if category == OTHER else 0,
-    )
+def _held(inner: Held | int, ns: int) -> Held:
+    """What a stretch of so many ns holds."""
+    if not isinstance(inner, int):
+        return inner
+    at = _SWALLOWED_AT[inner]
+    return None if at is None else (ns if at == 0 else 0, ns if at == 1 else 0, ns if at == 2 else 0, ns if at == 3 else 0)
 
 
 def _plus(one: Held, other: Held) -> Held:

@@ -15,7 +15,8 @@ from tuimon.model.parts import StepShare
 from tuimon.model.statistics import Durations
 from tuimon.model.steps import account as of
 from tuimon.model.steps.lanes import LONG_NS, Lane
-from tuimon.model.steps.parts import CATEGORIES, StepAccount, StepEvidence
+from tuimon.model.steps.long import Seen
+from tuimon.model.steps.parts import CATEGORIES, StepAccount
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
@@ -53,7 +54,10 @@ class Counting:
         self.first_ns: int | None = None
         """When the first thing that is known of the job began."""
         self._model = model
+        self.shared: list[tuple[StepShare, int | None]] = []
+        """What happened in the step under way, of the samples that are being folded: see `share`."""
         self._touched: list[StepShare] = []
+        """Those that have been given something of the step under way by earlier samples."""
         self._shares: deque[tuple[int, StepShare, int | None]] = deque()
         """What happened, with its time, where it is not known yet in which step: steps are told late."""
         self._doubt_ns = 0
@@ -63,6 +67,8 @@ class Counting:
         self._all = [0] * len(CATEGORIES)
         """The parts of all steps that were inferred: should an optimizer come, they were one step."""
         self._all_begin_ns: int | None = None
+        self._kept: deque[int] = deque()
+        """The steps of which there is evidence."""
         self._dropped = 0
         self._incomplete = False
         self._status_ns = 0
@@ -98,20 +104,24 @@ class Counting:
     def share(self, share: StepShare, took_ns: int | None, at_ns: int) -> None:
         """Something took so long, until `at_ns`, within a step; None where that is not known."""
         if self.is_told:
-            if share.pending_count == 0:
-                self._touched.append(share)
-            share.note(took_ns)
+            self.shared.append((share, took_ns))
             return
         self._shares.append((at_ns, share, took_ns))
         if len(self._shares) > MOST_SHARES:
-            _, share, took_ns = self._shares.popleft()
-            self._note(share, took_ns)
+            self.shared.append(self._shares.popleft()[1:])
+
+    def put_off(self) -> None:
+        """The step that is under way goes on with later samples: its shares hold what they were given."""
+        for share, took_ns in self.shared:
+            if share.pending_count == 0:
+                self._touched.append(share)
+            share.note(took_ns)
+        self.shared.clear()
 
     def shares_until(self, at_ns: int | None) -> None:
         """The step under way reaches that far; None: all that has happened is part of it."""
         while self._shares and (at_ns is None or self._shares[0][0] <= at_ns):
-            _, share, took_ns = self._shares.popleft()
-            self._note(share, took_ns)
+            self.shared.append(self._shares.popleft()[1:])
 
     def forget_shares(self, until_ns: int | None = None) -> None:
         """What happened until then belongs to no step; None: all, and what the step under way has been given."""
@@ -119,15 +129,11 @@ class Counting:
             for share in self._touched:
                 share.close(False)
             self._touched.clear()
+            self.shared.clear()
             self._shares.clear()
         else:
             while self._shares and self._shares[0][0] <= until_ns:
                 self._shares.popleft()
-
-    def _note(self, share: StepShare, took_ns: int | None) -> None:
-        if share.pending_count == 0:
-            self._touched.append(share)
-        share.note(took_ns)
 
     # ------------------------------------------------------------------------------------------ steps
 
@@ -148,6 +154,7 @@ class Counting:
         for held in (steps.recent, steps.accounts, steps.slow):
             held.clear()
         steps.evidences.clear()
+        self._kept.clear()
         self._all, self._all_begin_ns = [0] * len(CATEGORIES), None
         for compilation in self._model.compilations:
             compilation.step = None
@@ -169,7 +176,7 @@ class Counting:
                 self._all_begin_ns = account.begin_ns
             self._all = [a + b for a, b in zip(self._all, account.parts, strict=True)]
         self._model.steps.accounts.append(account)
-        self.count(account.took_ns, account.index, compiled, late)
+        self.count(account.end_ns - account.begin_ns, account.index, compiled, late)
 
     def told_by(self, source: str, how: str) -> None:
         """From now on steps are told like that, by the optimizer or by marks."""
@@ -213,13 +220,14 @@ class Counting:
             parts = tuple(a + b for a, b in zip(parts, before, strict=True))
             parts = (*parts[:-1], parts[-1] + max(0, rest))
             compiled, anywhere = compiled or compiled_before, anywhere or compiled_before
-        doubt = max(doubt_ns, self._doubt_ns)
+        doubt = self._doubt_ns if self._doubt_ns > doubt_ns else doubt_ns
         certain = certain and (doubt <= LONG_NS or doubt <= (end_ns - begin_ns) // DOUBTFUL)
         account = StepAccount(steps.n, begin_ns, end_ns, parts, compiled, not lost and not self._incomplete, certain)
         self._incomplete = False
-        if evidence.rows or evidence.looks or evidence.cpu:
+        if evidence.long or evidence.looks or evidence.cpu:
             self._keep(account.index, evidence)
-        self.open(end_ns, doubt_ns)
+        self.begin_ns = steps.last_end_ns = end_ns
+        self._doubt_ns = doubt_ns
         self._add(account, anywhere, late)
         for compilation in reversed(model.compilations):  # they ended before it was known that their step had begun
             if compilation.ended_ns <= begin_ns:
@@ -231,8 +239,9 @@ class Counting:
 
     def tell(self) -> None:
         """Tell the listeners of the latest step."""
+        account = self._model.steps.accounts[-1]
         for one in self.listeners:
-            one.closed(self._model.steps.accounts[-1])
+            one.closed(account)
 
     def reach(self, lane: Lane, until_ns: int, doubt_ns: int) -> None:
         """The step that was closed last, or what came before the first whole one, has gone on until then."""
@@ -251,19 +260,20 @@ class Counting:
             steps.accounts[-1] = replace(last, end_ns=until_ns, parts=parts, compiled=compiled)
             steps.recent[-1] = (last.index, last.took_ns + added, steps.recent[-1][2])
             known = steps.evidences.get(last.index)
-            if known is None:
+            if not isinstance(known, Seen):
                 self._keep(last.index, evidence)
             else:
-                known.rows += evidence.rows
+                known.long += evidence.long
                 known.looks += evidence.looks
                 known.cpu += [reading for reading in evidence.cpu if reading not in known.cpu]
         self.open(until_ns, doubt_ns)
 
-    def _keep(self, index: int, evidence: StepEvidence) -> None:
+    def _keep(self, index: int, evidence: Seen) -> None:
         held = self._model.steps.evidences
         held[index] = evidence
+        self._kept.append(index)
         if len(held) > MOST_EVIDENCES:
-            del held[next(iter(held))]
+            del held[self._kept.popleft()]
 
     def count(self, took_ns: int | None, index: int, compiled: bool, late: bool) -> None:
         """One more step; None: it began before the attach."""
@@ -280,9 +290,18 @@ class Counting:
         steps.n += 1
         host = self._model.surroundings.host
         self._model.warmup.step(steady, steps.n, host.rss_bytes if host is not None else None)
-        for share in self._touched:
-            share.close(steady)
-        self._touched.clear()
+        if self._touched:
+            for share in self._touched:
+                share.close(steady)
+            self._touched.clear()
+        if steady:
+            for share, ns in self.shared:
+                share.count += 1
+                if ns is None:
+                    share.untimed += 1
+                else:
+                    share.ns += ns
+        self.shared.clear()
 
     def status(self, event: ev.HookStatus) -> None:
         """What the hook says of itself: where something was dropped, steps since its last word may lack it."""

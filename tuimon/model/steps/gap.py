@@ -16,6 +16,8 @@ class Gap:
     last: Item
     told: bool
     """There is no step that the listeners are still to be told of."""
+    before: int
+    """The instrument of the call that came last before the optimizer."""
     between: list[Item] = field(default_factory=list)
     passed: set[int] = field(default_factory=set)
     """The loops whose heads have been passed since."""
@@ -23,5 +25,3 @@ class Gap:
     """What would begin the next step, had the loop of the steps not been still to turn: an evaluation's call."""
     held: int = 0
     """So many of `between` came before it."""
-    before: int = 0
-    """The instrument of the call that came last before the optimizer."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from tuimon.model.steps.looping import Turns
 from tuimon.model.steps.turning import Cut, Item, Loops, Path, turn
@@ -361,18 +362,18 @@ def _mark(pattern: Sequence[Item]) -> tuple[int, Callable[[Item], bool] | None]:
                 if place is not None and at != place:
                     continue
                 if of_frames and one.frame and frames[one.frame] == 1:
-                    return at, _by_frame(one.frame)
+                    return at, partial(_is_of_frame, one.frame)
                 if not of_frames and entries[one.entry] == 1:
-                    return at, _by_entry(one.entry)
+                    return at, partial(_is_of_entry, one.entry)
     return 0, None
 
 
-def _by_frame(frame: str) -> Callable[[Item], bool]:
-    return lambda call: call.frame == frame
+def _is_of_frame(frame: str, call: Item) -> bool:
+    return call.frame == frame
 
 
-def _by_entry(entry: str) -> Callable[[Item], bool]:
-    return lambda call: call.entry == entry
+def _is_of_entry(entry: str, call: Item) -> bool:
+    return call.entry == entry
 
 
 def _rotated(calls: list[Item], period: int) -> list[Item]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from tuimon.events import SiteSeen, StackSeen, ThreadSeen
 from tuimon.model.compiling import keep
-from tuimon.model.steps.account import DATA, Account, Span
-from tuimon.model.steps.parts import LongRow, StepEvidence
+from tuimon.model.steps.account import DATA, EAGER, ENGINE, FORWARD, Account, Span
+from tuimon.model.steps.long import Long, Seen
+from tuimon.model.steps.parts import LongRow
 
 LONG_NS = 1_000_000
 """A row that takes as long is told by itself."""
@@ -23,6 +24,8 @@ MOST_LANES = 64
 """Threads of which what they ran is kept until the step is known."""
 
 _order = itemgetter(0, 1)
+_kind = itemgetter(2)
+_by_begin = attrgetter("begin_ns", "end_ns")
 
 
 class Lane:
@@ -41,7 +44,7 @@ class Lane:
         self.called_ns = 0
         """When the latest of them ended."""
         self.spans: list[Span] = []
-        self.long: deque[LongRow] = deque(maxlen=MOST_LONG)
+        self.long: deque[Long | LongRow] = deque(maxlen=MOST_LONG)
         """The latest long rows, of steps that are over too: what is told of one comes behind it."""
         self.looks: deque[StackSeen] = deque(maxlen=MOST_LOOKS)
         self.cpu: deque[tuple[int, int]] = deque(maxlen=2 * MOST_OF_A_STEP)
@@ -52,7 +55,7 @@ class Lane:
         self.lost = False
         """Rows of the step that is under way had to be let go of."""
         self._account: Account | None = None
-        self._rows: list[LongRow] = []
+        self._rows: list[Long | LongRow] = []
         self._forwards = self._backwards = 0
 
     @property
@@ -60,14 +63,13 @@ class Lane:
         """It is a thread of the autograd engine's: none that Python code started."""
         return self.name is None or self.name.startswith(("Dummy-", "thread (", "autograd"))
 
-    def add(self, begin_ns: int, end_ns: int, category: int, role: str, row: LongRow | None) -> None:
-        """Something ran."""
-        self.spans.append((end_ns, -begin_ns, category, role, row))
+    def add(self, begin_ns: int, end_ns: int, kind: int, row: Long | LongRow | None) -> None:
+        """Something ran: of one of CATEGORIES, or of EAGER and ENGINE."""
+        self.spans.append((end_ns, -begin_ns, kind, row))
         if row is not None:
             self.long.append(row)
-            found = self.sites.pop((row.instrument, row.end_ns), None)
-            if found is not None:
-                row.site = found
+            if self.sites:
+                row.site = self.sites.pop((row.instrument, row.end_ns), row.site)
 
     def site(self, event: SiteSeen) -> None:
         """Where a long row was called."""
@@ -98,31 +100,32 @@ class Lane:
         account = self._account
         if account is None or account.begin_ns != begin_ns:
             account = self._account = Account(begin_ns)
-        account.take(spans, end_ns)
         rows = self._rows
-        rows += [span[4] for span in spans if span[4] is not None]
-        roles = [span[3] for span in spans]
-        self._forwards += roles.count("forward") + roles.count("eager")
-        self._backwards += roles.count("engine")
+        account.take(spans, end_ns, rows)
+        kinds = bytes(map(_kind, spans))
+        self._forwards += kinds.count(FORWARD) + kinds.count(EAGER)
+        self._backwards += kinds.count(ENGINE)
         if len(rows) > MOST_OF_A_STEP:
             rows.sort(key=lambda row: (-row.own_ns, row.begin_ns))
             del rows[MOST_OF_A_STEP:]
         return account
 
-    def close(self, begin_ns: int, end_ns: int) -> tuple[tuple[int, ...], StepEvidence]:
+    def close(self, begin_ns: int, end_ns: int) -> tuple[tuple[int, ...], Seen]:
         """The step from `begin_ns` to `end_ns` is over: its parts, and what was seen of it."""
         mine, rest = self._until(end_ns)
         account = self._fold(mine, begin_ns, end_ns)
-        rows = self._rows
+        parts, rows = account.parts(end_ns), self._rows
         if len(rows) > 1:
-            rows.sort(key=lambda row: (row.begin_ns, row.end_ns))
+            rows.sort(key=_by_begin)
         looks = [look for look in self.looks if begin_ns < look.t_ns <= end_ns] if self.looks else []
         cpu = self._readings(begin_ns, end_ns) if self.cpu else []
         if len(looks) > MOST_OF_A_STEP:
             looks = _thinned(looks)
-        evidence = StepEvidence(self.thread, rows, looks, cpu, self._forwards, self._backwards)
-        self._start(rest)
-        return account.parts(end_ns), evidence
+        evidence = Seen(self.thread, rows, looks, cpu, self._forwards, self._backwards)
+        self.spans, self.lost = rest, False
+        self._account, self._rows = None, []
+        self._forwards = self._backwards = 0
+        return parts, evidence
 
     def _readings(self, begin_ns: int, end_ns: int) -> list[tuple[int, int]]:
         """Of the CPU clock: those within the step, and the last one before it."""
@@ -141,11 +144,11 @@ class Lane:
         """The rows up to `end_ns`, and those behind it; one that reaches over it is among both."""
         spans = self.spans
         spans.sort(key=_order)
-        at = len(spans)
+        if not spans or spans[-1][0] <= end_ns:
+            return spans, []
+        at = len(spans) - 1
         while at and spans[at - 1][0] > end_ns:
             at -= 1
-        if at == len(spans):
-            return spans, []
         rest = spans[at:]
         return spans[:at] + [span for span in rest if -span[1] < end_ns], rest
 
@@ -161,8 +164,8 @@ class Lane:
         for span in helper.spans:
             if -span[1] >= begin_ns and span[0] <= end_ns:
                 self.spans.append(span)
-                if span[4] is not None:
-                    self.long.append(span[4])
+                if span[3] is not None:
+                    self.long.append(span[3])
         helper.spans = [span for span in helper.spans if span[0] > end_ns]
 
     def generator(self, look: StackSeen, function: str, file: str) -> None:
@@ -178,7 +181,7 @@ class Lane:
         self.quiet = None
         if t_ns > since:
             row = LongRow("look", DATA, 0, function, function, file, line, since, t_ns, self.thread)
-            self.add(since, t_ns, DATA, "look", row if t_ns - since >= LONG_NS else None)
+            self.add(since, t_ns, DATA, row if t_ns - since >= LONG_NS else None)
 
 
 def _thinned(looks: list[StackSeen]) -> list[StackSeen]:

@@ -54,7 +54,7 @@ class Optimizers:
         """How often the one that counts has stepped before others did."""
         self._rounds = 0
         """Rounds of several that have been looked at."""
-        self._turns: Counter[int | str] = Counter()
+        self._turns: dict[int | str, int] = {}
         """Behind whose steps the loop has turned, or data was waited for."""
         self._latest: int | str | None = None
         self._latest_end_ns = 0
@@ -62,7 +62,7 @@ class Optimizers:
     def turned(self, lane: Lane) -> None:
         """The head of a loop was passed, or data waited for."""
         if self._rounds < ROUNDS and self._latest is not None and lane is self._lane:
-            self._turns[self._latest] += 1
+            self._turns[self._latest] = self._turns.get(self._latest, 0) + 1
 
     def stepped(self, who: int | str, name: str, lane: Lane, begin_ns: int, end_ns: int, *, first_known: bool) -> Ends | None:
         """One has stepped. Gives the ends of steps that are known by it; None for what is no step of its own.
@@ -71,16 +71,20 @@ class Optimizers:
         """
         if who == self._latest and begin_ns < self._latest_end_ns and lane is self._lane:
             return None  # a subclass that calls its base's step: the inner call has been counted
-        self.names.setdefault(who, name)
+        if who not in self.names:
+            self.names[who] = name
         if lane is self._lane or self._lane is None:
             self._latest, self._latest_end_ns = who, end_ns
         if self._counts is None:
             self._counts, self._lane = who, lane
         if who != self._counts:
             return self._other(who, lane, begin_ns, end_ns)
+        self._lane = lane
+        if not self._round and not self._silent:
+            self._in_row += 1
+            return ((begin_ns, end_ns),)
         passed, self._round = self._round, []
         self._silent.clear()
-        self._lane = lane
         in_row, self._in_row = self._in_row, 1 if passed else self._in_row + 1
         if passed and self._rounds < ROUNDS:
             self._rounds += 1
@@ -98,8 +102,8 @@ class Optimizers:
     def _last(self, who: int | str, passed: list[int | str], first_known: bool) -> int | str:
         """Who ends a round of these."""
         everybody = [who, *passed]
-        most = max(self._turns[each] for each in everybody)
-        likely = [each for each in everybody if self._turns[each] == most]
+        most = max(self._turns.get(each, 0) for each in everybody)
+        likely = [each for each in everybody if self._turns.get(each, 0) == most]
         if len(likely) == 1:
             return likely[0]
         return passed[-1] if first_known else who
@@ -175,13 +179,13 @@ class Marks:
         self._mark: int | None = None
         self._others: Counter[int] = Counter()
 
-    def marked(self, instrument: int, lane: Lane, begin_ns: int, end_ns: int) -> bool:
+    def marked(self, instrument: int, lane: Lane, begin_ns: int, end_ns: int, *, how: str = "") -> bool:
         """A step begins that the user has marked; or one has run as a whole. Gives whether the steps have changed."""
         steps, counting = self._model.steps, self._counting
         if steps.source != "marked":
             if steps.source is not None:
                 counting.anew("marked", end_ns, keep=False)
-            counting.told_by("marked", "the marks that the user has set")
+            counting.told_by("marked", how or "the marks that the user has set")
             self._mark, counting.lane = instrument, lane
             counting.begin_ns = None
         elif instrument != self._mark or lane is not counting.lane:

@@ -15,10 +15,11 @@ from tuimon.model.steps.counting import Counting
 from tuimon.model.steps.gap import Gap
 from tuimon.model.steps.inferring import MOST_BETWEEN, Inference
 from tuimon.model.steps.lanes import LONG_NS, MOST_SPANS, Lane, Lanes
+from tuimon.model.steps.long import Long
 from tuimon.model.steps.looping import FORWARD
 from tuimon.model.steps.marked import Compiled, Marks, Optimizers
 from tuimon.model.steps.parts import LongRow
-from tuimon.model.steps.timing import Timed, compile_row, long_row
+from tuimon.model.steps.timing import Timed, compile_row
 from tuimon.model.steps.turning import Item, Loops, turn
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ NOTHING_TO_TELL_BY = (
     "neither a call of a compiled function, nor a backward, nor an optimizer's step was seen; mark the steps: "
     "tuimon.step() in the loop, or --step module:function"
 )
-
 
 UNKNOWN_NS = 1 << 62
 """A doubt of how much is a step's that has no bound."""
@@ -46,13 +46,14 @@ class StepFold:
     def __init__(self, model: Model) -> None:
         self.counting = Counting(model)
         self.lanes = Lanes()
+        self._held = self.lanes.held
         self._model = model
         self._loops = Loops()
         self._marks = Marks(model, self.counting)
         self._optimizers = Optimizers()
         self._compiled = Compiled(self._loops)
         self._gap: Gap | None = None
-        self._calls = (0, 0)
+        self._first_call = self._last_call = 0
         """Where an optimizer tells the steps: the instruments of the latest step's first call and of the latest call."""
         self._before = 0
         """The instrument of the call that came last before the latest step."""
@@ -78,7 +79,7 @@ class StepFold:
             self._compile_span(event.thread, row)
 
     def _lane_of(self, thread: int) -> Lane:
-        return self.lanes.held.get(thread) or self.lanes.make(thread, self.counting.lane)
+        return self._held.get(thread) or self.lanes.make(thread, self.counting.lane)
 
     # ------------------------------------------------------------------------------------------ what happens
 
@@ -90,43 +91,46 @@ class StepFold:
         return Timed.of(event, entry, frame, is_optimizer=is_optimizer)
 
     def row(self, timed: Timed, thread: int, flags: int, begin_ns: int, end_ns: int) -> bool:
-        """A timed call ended, or an instant passed. Gives whether the steps have changed."""
-        if self.folded:
-            return False
-        lane = self.lanes.held.get(thread) or self._lane_of(thread)
+        """A timed call ended, or an instant passed, of steps that are not `folded`. Gives whether the steps have changed."""
+        lane = self._held.get(thread) or self._lane_of(thread)
         counting, gap, kind, category = self.counting, self._gap, timed.kind, timed.counts_as
         if counting.begin_ns is None and timed.tells_begin:
             counting.began(begin_ns)
         if gap is not None and kind is not None and lane is gap.lane:
-            self._behind_the_optimizer(gap, Item(kind, begin_ns, end_ns, instrument=timed.event.instrument))
+            self._behind_the_optimizer(gap, Item(kind, begin_ns, end_ns, "", "", timed.number))
         if category is not None:
             if lane.quiet is not None:
                 lane.quiet_until(begin_ns)
-            if kind == "engine" and len(self.lanes.held) > 1:
+            if kind == "engine" and len(self._held) > 1:
                 self._take_children(lane, begin_ns, end_ns)
+            spans = lane.spans
             if end_ns - begin_ns < LONG_NS:
-                lane.spans.append((end_ns, -begin_ns, category, timed.role, None))
+                spans.append((end_ns, -begin_ns, category, None))
             else:
-                lane.add(begin_ns, end_ns, category, timed.role, long_row(timed, thread, flags, begin_ns, end_ns))
-            if len(lane.spans) > MOST_SPANS:
+                lane.add(begin_ns, end_ns, category, Long(timed, thread, flags, begin_ns, end_ns))
+            if len(spans) > MOST_SPANS:
                 self._make_room(lane)
+        if counting.is_told and not timed.tells:
+            return False
         if timed.is_apart:
             return self._apart(timed, lane, begin_ns, end_ns)
         if counting.is_told:
             if kind == "call":
-                self._calls = self._calls[0] or timed.event.instrument, timed.event.instrument
-            elif kind in ("loop", "next"):
+                self._last_call = timed.number
+                if not self._first_call:
+                    self._first_call = timed.number
+            elif timed.turns:
                 self._optimizers.turned(lane)
             return False
         if kind is None and timed.role == "backward" and not self._has_engine and not lane.helper:
             kind = "backward"
         if kind is None:
             return False
-        return self._infer(lane, Item(kind, begin_ns, end_ns, timed.entry, timed.frame, timed.event.instrument))
+        return self._infer(lane, Item(kind, begin_ns, end_ns, timed.entry, timed.frame, timed.number))
 
     def _take_children(self, lane: Lane, begin_ns: int, end_ns: int) -> None:
         """A call of the engine is over: what its own threads ran within it is the caller's."""
-        for other in self.lanes.held.values():
+        for other in self._held.values():
             if other is not lane and other.helper:
                 lane.take_children(other, begin_ns, end_ns)
 
@@ -137,7 +141,7 @@ class StepFold:
         if timed.role == "mark":
             self._settle(None)
             self._order = None
-            return self._marks.marked(timed.event.instrument, lane, begin_ns, end_ns)
+            return self._marks.marked(timed.number, lane, begin_ns, end_ns, how=timed.event.counted)
         lane.cpu.append((begin_ns, end_ns))
         return False
 
@@ -149,7 +153,7 @@ class StepFold:
         row = None
         if end_ns - begin_ns >= LONG_NS:
             row = LongRow("boundary", of.BOUNDARY, 0, function, function, file, line, begin_ns, end_ns, thread, boundary=key)
-        lane.add(begin_ns, end_ns, of.BOUNDARY, "boundary", row)
+        lane.add(begin_ns, end_ns, of.BOUNDARY, row)
 
     def compiled(self, compilation: Compilation) -> bool:
         """A compilation is over. Gives whether the steps have changed."""
@@ -169,7 +173,7 @@ class StepFold:
         if self._gap is not None and lane is self._gap.lane:
             self._behind_the_optimizer(self._gap, Item("next", row.begin_ns, row.end_ns))
         lane.quiet_until(row.begin_ns)
-        lane.add(row.begin_ns, row.end_ns, of.COMPILE, "compile", row)
+        lane.add(row.begin_ns, row.end_ns, of.COMPILE, row)
         if self.counting.is_told:
             return False
         return self._infer(lane, Item("next", row.begin_ns, row.end_ns))
@@ -224,7 +228,7 @@ class StepFold:
         if lane is not self.counting.lane or not event.rows:
             return False
         if self.counting.is_told:
-            generator = self._loops.generator(event.rows, self._calls[1], self._calls[0])
+            generator = self._loops.generator(event.rows, self._last_call, self._first_call)
         else:
             generator = self._order.generator(event.rows) if self._order is not None else None
         if generator is None:
@@ -244,10 +248,10 @@ class StepFold:
 
     def _optimizer(self, timed: Timed, lane: Lane, begin_ns: int, end_ns: int) -> bool:
         """An optimizer's `step()` ended. Gives whether the steps have changed."""
-        steps, counting, number = self._model.steps, self.counting, timed.event.instrument
+        steps, counting, number = self._model.steps, self.counting, timed.number
         if steps.source == "marked":
             return False
-        frame = self._model.frames.get(timed.frame)
+        frame = self._model.frames.get(timed.frame) if timed.frame else None
         name = f"compiled: {frame.function}" if frame is not None else timed.event.name
         who = self._compiled.who(number, timed.frame)
         ends = self._optimizers.stepped(who, name, lane, begin_ns, end_ns, first_known=counting.from_begin)
@@ -262,18 +266,18 @@ class StepFold:
             self._order = None
         counting.lane = lane
         # its first call comes behind that of the step before it: nobody saw the loop turn in between
-        unsure = self._loops.same_turn(self._calls[0], self._before) and not self._turned
+        unsure = not self._turned and self._loops.same_turn(self._first_call, self._before)
         for _, each_ns in ends:
             begin = counting.first_begin_ns
-            is_last = each_ns == ends[-1][1]
             if begin is None:  # it began before the attach
                 lane.skip(each_ns)
                 counting.open(each_ns)
                 counting.count(None, 0, False, False)
             else:
-                late = len(ends) > 1
-                counting.close(lane, begin, max(begin, each_ns), certain=not unsure, late=late, tell=not is_last)
-        self._gap = Gap(lane, Item("former", *ends[-1], instrument=number), told=begin is None, before=self._calls[1])
+                each_ns, is_last = max(begin, each_ns), each_ns == ends[-1][1]
+                counting.close(lane, begin, each_ns, certain=not unsure, late=len(ends) > 1, tell=not is_last)
+        last_begin_ns, last_end_ns = ends[-1]
+        self._gap = Gap(lane, Item("former", last_begin_ns, last_end_ns, "", "", number), begin is None, self._last_call)
         return True
 
     def _behind_the_optimizer(self, gap: Gap, item: Item) -> None:
@@ -299,7 +303,8 @@ class StepFold:
         gap, self._gap = self._gap, None
         if gap is None:
             return
-        self._turned, self._before = bool(self._loops.heads) and self._loops.heads <= gap.passed, gap.before
+        heads = self._loops.heads
+        self._turned, self._before = bool(heads) and heads <= gap.passed, gap.before
         if gap.first is not None and (first is None or first.kind != "loop"):
             first, gap.between = gap.first, gap.between[: gap.held]
             self._loops.not_turned()
@@ -308,7 +313,7 @@ class StepFold:
             self.counting.reach(gap.lane, cut.at_ns, UNKNOWN_NS if unsure else cut.doubt_ns)
         if not gap.told:
             self.counting.tell()
-        self._calls = (first.instrument if first is not None and first.kind == "call" else 0), self._calls[1]
+        self._first_call = first.instrument if first is not None and first.kind == "call" else 0
         if len(self._optimizers.names) > 1 or self._compiled.doubt:
             self._model.steps.how = self._optimizers.how + self._compiled.doubt
 

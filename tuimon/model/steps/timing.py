@@ -17,8 +17,11 @@ _KIND = {
     "forward": "call", "eager": "call", "engine": "engine", "resume": "former", "communication": "former",
     "profiler": "former", "data": "next", "gc": "gc", "loop": "loop",
 }  # fmt: skip
+_COUNTS_AS = {"eager": of.EAGER, "engine": of.ENGINE}
 _NO_BEGIN = ("gc", "optimizer", "mark", "cpu")
 """Roles of what says nothing of where the job's first step begins."""
+_FLAGGED = ("gc", "communication")
+"""Roles whose flags say more than that a call raised."""
 _APART = ("optimizer", "mark", "cpu")
 
 
@@ -33,9 +36,17 @@ class Timed:
     frame: str
     event: ev.InstrumentAdded
     counts_as: int | None
-    """What its time counts as in an account; None for what takes none."""
+    """What its time is in an account (one of CATEGORIES, EAGER, ENGINE); None for what takes none."""
     tells_begin: bool
     """Whether the job's first step may begin with it."""
+    head: tuple[str, int, int, str, str, str, int]
+    """What all its long rows begin with."""
+    number: int
+    """The instrument's."""
+    tells: bool
+    """It says something of steps that are told: it ends or turns one, or it is a call, where its first and last matter."""
+    turns: bool
+    """The head of a loop was passed, or data waited for."""
     is_apart: bool
     """It ends or marks steps, or reads a clock: it is none of the calls in whose order steps are looked for."""
 
@@ -49,29 +60,36 @@ class Timed:
         elif event.role == "optimizer":
             is_optimizer = True
         role = "optimizer" if is_optimizer else event.role
-        counts_as = of.OTHER if role == "eager" else category
-        return cls(role, category, kind, entry, frame, event, counts_as, role not in _NO_BEGIN, role in _APART)
+        counts_as = _COUNTS_AS.get(role, category)
+        at = of.OTHER if category is None else category
+        head = role, at, event.instrument, event.name, event.function, event.file, event.line
+        turns, is_apart = kind in ("loop", "next"), role in _APART
+        tells = turns or is_apart or kind == "call"
+        return cls(
+            role,
+            category,
+            kind,
+            entry,
+            frame,
+            event,
+            counts_as,
+            role not in _NO_BEGIN,
+            head,
+            event.instrument,
+            tells,
+            turns,
+            is_apart,
+        )
 
 
 def long_row(timed: Timed, thread: int, flags: int, begin_ns: int, end_ns: int) -> LongRow:
     """A call that took long."""
-    event = timed.event
-    return LongRow(
-        timed.role,
-        of.OTHER if timed.category is None else timed.category,
-        event.instrument,
-        event.name,
-        event.function,
-        event.file,
-        event.line,
-        begin_ns,
-        end_ns,
-        thread,
-        generation=flags >> 8 & 0xFF if timed.role == "gc" else None,
-        sequence=flags >> 8 & 0xFFFFFF if timed.role == "communication" else 0,
-        compile_id=event.compile_id,
-        raised=bool(flags & 1),
-    )
+    role, raised = timed.role, bool(flags & 1)
+    if role not in _FLAGGED:
+        return LongRow(*timed.head, begin_ns, end_ns, thread, 0, None, 0, None, timed.event.compile_id, None, raised)
+    generation = flags >> 8 & 0xFF if role == "gc" else None
+    sequence = flags >> 8 & 0xFFFFFF if role == "communication" else 0
+    return LongRow(*timed.head, begin_ns, end_ns, thread, 0, generation, sequence, None, timed.event.compile_id, None, raised)
 
 
 def compile_row(compilation: Compilation) -> LongRow:
