@@ -141,6 +141,13 @@ class TestByKeysOnly:
 
         keyed(body)
 
+    def test_the_line_takes_the_keys_as_soon_as_it_is_open(self) -> None:
+        async def body(on: Keyed) -> None:
+            on.app.lab_screen.action_ask("intensity")
+            assert on.app.focused is on.app.lab_screen.line  # at once: on a busy machine a key may come before any refresh
+
+        keyed(body)
+
     def test_bad_input_is_told_and_the_old_value_stays(self) -> None:
         async def body(on: Keyed) -> None:
             await on.type("i", "8")

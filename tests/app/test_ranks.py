@@ -128,7 +128,7 @@ def test_the_table_sorts() -> None:
         rows = [line.lstrip(" ▸").split() for line in on.text.split("\n")[5:13]]
         behind = [int(row[6] if row[1] == "running" else row[7]) for row in rows if row[1] in ("running", "slow", "compiling")]
         assert behind == sorted(behind, reverse=True) and behind[0] > 0
-        await on.press("r")
+        await on.press("S")
         assert "behind▴" in on.text
 
     drive(fleet(), WIDE, body)

@@ -9,13 +9,13 @@ from tests.support.fake_feed import SCENES, Script, busy
 from tests.support.monitor import Driven, drive, settings
 from tests.support.points import BF16, compute, cpu, h100, windows
 from tuimon import events as ev
-from tuimon.app.app import Settings
 from tuimon.app.details import open_page
 from tuimon.app.details.roofline import lines as page_of_point
 from tuimon.app.panels import BY_ID
 from tuimon.app.panels.frame import fitted
 from tuimon.app.plane import Plane
 from tuimon.app.scene import PanelView, Scene
+from tuimon.app.settings import Settings
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.model import Model
 from tuimon.roofline.points import RULE, Point, Roofline

@@ -2,34 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-Scope = Literal["main", "page", "both", "step", "roofline", "window"]
-"""On the main screen, on a page (details, help), or on both; "step" and "window": on the page of a step, of profiler windows
-alone; "roofline": on the main screen while that panel has the keys, where they come before those of "main"."""
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One thing to do. `call` is the name of the action method, with arguments where it has some."""
-
-    id: str
-    call: str
-    keys: tuple[str, ...]
-    shown: str
-    """The keys as a person writes them."""
-    label: str
-    """One or two words, for the footer and the palette."""
-    help: str
-    group: str
-    scope: Scope = "main"
-    footer: int | None = None
-    """Its rank in the footer: where there is no room, the highest goes first. None: not there."""
-    palette: bool = True
-    several: bool = False
-    """Only for several processes: not shown where one is watched."""
-
+from tuimon.app.action import Action, Scope
 
 ACTIONS: tuple[Action, ...] = (
     Action(
@@ -78,7 +53,7 @@ ACTIONS: tuple[Action, ...] = (
         footer=2,
     ),
     Action("sort", "sort", ("s",), "s", "sort", "The panel's next order.", "rows", footer=3),
-    Action("reverse", "reverse", ("r",), "r", "reverse", "The other way round.", "rows"),
+    Action("reverse", "reverse", ("S",), "S", "reverse", "The other way round.", "rows"),
     Action(
         "next_slow",
         "slow_step(1)",
@@ -136,6 +111,7 @@ ACTIONS: tuple[Action, ...] = (
         "general",
         footer=3,
     ),
+    Action("record", "record", ("r",), "r", "record", "Begin to record what is seen, in a file here; again: stop.", "general"),
     Action(
         "all_ranks",
         "all_ranks",
@@ -317,6 +293,55 @@ ROOFLINE_ACTIONS: tuple[Action, ...] = (
 )
 """What panel 6 has while it has the keys. Some of these keys mean something else elsewhere."""
 
+REPLAY_ACTIONS: tuple[Action, ...] = (
+    Action("play", "play", ("space",), "space", "play", "Pause, or play; at the end: from the begin.", "replay", "replay", 1),
+    Action(
+        "step_on",
+        "replay_step(1)",
+        ("full_stop",),
+        ". ,",
+        "step",
+        "One step on; a comma: one back. It pauses.",
+        "replay",
+        "replay",
+        1,
+    ),
+    Action("step_back", "replay_step(-1)", ("comma",), ",", "a step back", "One step back.", "replay", "replay"),
+    Action(
+        "steps_on", "replay_step(10)", ("greater_than_sign",), "> <", "ten steps", "Ten steps on, or back.", "replay", "replay"
+    ),
+    Action("steps_back", "replay_step(-10)", ("less_than_sign",), "<", "ten back", "Ten steps back.", "replay", "replay"),
+    Action(
+        "next_finding",
+        "finding(1)",
+        ("f",),
+        "f F",
+        "finding",
+        "Where the next thing to look at came up; F: the one before.",
+        "replay",
+        "replay",
+        footer=2,
+    ),
+    Action("previous_finding", "finding(-1)", ("F",), "F", "finding before", "The one before.", "replay", "replay"),
+    Action(
+        "go_to",
+        "go_to",
+        ("o",),
+        "o",
+        "go to",
+        "A step (1204), a time of day (03:12), since the begin (90s), from here (+30s, -1m), a share (50%).",
+        "replay",
+        "replay",
+        footer=2,
+    ),
+    Action(
+        "play_faster", "speed(1)", ("plus", "equals_sign"), "+ -", "speed", "Play faster, or slower.", "replay", "replay", 3
+    ),
+    Action("play_slower", "speed(-1)", ("minus",), "-", "slower", "Play slower.", "replay", "replay"),
+    Action("to_begin", "to_begin", ("0",), "0", "the begin", "Back to the begin.", "replay", "replay"),
+)
+"""What there is beyond that while a recording is played. Some of these keys mean something else for a live job."""
+
 WINDOW_ACTIONS: tuple[Action, ...] = (
     Action("window_open", "open_window", ("p",), "p", "open a window", "Open it.", "roofline", "window", 0, palette=False),
     Action(
@@ -346,8 +371,12 @@ _BESIDE_POINTS: dict[str, int | None] = {
 """Ranks in the footer of actions of the main screen, while the roofline has the keys."""
 
 
-def actions(scope: Scope, several: bool = True) -> list[Action]:
-    """The actions of a scope, those of both included; those for several processes only with `several`."""
+def actions(scope: Scope, several: bool = True, replay: bool = False) -> list[Action]:
+    """The actions of a scope, those of both included; those for several processes only with `several`, those of a recording
+    that is played with `replay`."""
+    if replay:
+        own = {key for action in REPLAY_ACTIONS for key in action.keys} | {"r"}
+        return [*REPLAY_ACTIONS, *(action for action in actions(scope, several) if not own & set(action.keys))]
     if scope == "step":
         return [*STEP_ACTIONS, *actions("page", several)]
     if scope == "window":

@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.timer import Timer
 
 from tuimon import events as ev
-from tuimon.accepted import AcceptedError
-from tuimon.app import terminal
-from tuimon.app.actions import ACTIONS, ROOFLINE_ACTIONS
+from tuimon.app import accepting, terminal
 from tuimon.app.details import look, open_page, step
 from tuimon.app.feed import LET_GO_S, Feed, Group
 from tuimon.app.looks import own_name, textual_name
-from tuimon.app.panels import PANELS
+from tuimon.app.palette import commands
 from tuimon.app.panels import help as help_page
 from tuimon.app.panels.frame import plural
 from tuimon.app.panels.target import Status
-from tuimon.app.plane import Compute, Plane
+from tuimon.app.plane import Plane
 from tuimon.app.pump import Pump
 from tuimon.app.ranks import Standings
+from tuimon.app.recording import Recordings
+from tuimon.app.replaying import Replay
 from tuimon.app.scene import Panel, Rank, Scene, Standing
-from tuimon.app.screens import points
 from tuimon.app.screens.lab import LabScreen, LabSession
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
 from tuimon.app.screens.step import StepScreen
 from tuimon.app.screens.window import WindowScreen
+from tuimon.app.settings import Settings
 from tuimon.app.still import still
 from tuimon.app.themed import ThemedApp
-from tuimon.app.themes import Loaded
-from tuimon.draw.glyphs import GlyphSet
 from tuimon.roofline.ceilings import Ceiling
 from tuimon.roofline.points import Point
 
@@ -56,24 +53,6 @@ MESSAGE_S = 4.0
 """How long a word to the person stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How the monitor is to look and behave."""
-
-    glyphs: GlyphSet
-    themes: Loaded
-    theme: str
-    hertz: float
-    colour_off: bool = False
-    ceilings: tuple[Ceiling, ...] = ()
-    roofline: Compute | None = None
-    """What makes a roofline of a model; None: the panel shows the ceilings alone."""
-    utc_offset_s: int | None = None
-    """Seconds east of Greenwich for times of day; None: this machine's zone."""
-    problems: tuple[str, ...] = ()
-    """Sentences to show at the start: files that could not be used."""
-
-
 class MonitorApp(ThemedApp[None]):
     """The monitor."""
 
@@ -89,6 +68,10 @@ class MonitorApp(ThemedApp[None]):
         self.main = MainScreen()
         self._clock = clock
         self.pump = Pump(feed, self, settings.hertz, clock, watch_terminal)
+        self.replay = Replay(self.pump, self.say, lambda: self.utc_offset_s)
+        self.recordings = Recordings(self.pump.watched)
+        self.recorded = ""
+        """What was recorded up to the end, in a sentence."""
         self._timer: Timer | None = None
         self._signals = terminal.Signals(self._leave_for_signal)
         self.plane = Plane(settings.roofline)
@@ -152,6 +135,7 @@ class MonitorApp(ThemedApp[None]):
         """Bring the screen that is on top up to date."""
         if not self.screen_stack:  # a late call, on the way out
             return
+        self.replay.look()
         screen = self.screen
         if isinstance(screen, (MainScreen, PageScreen)):
             screen.sync(self.scene(), self._status(), self._still_scene(), self._clock())
@@ -179,9 +163,8 @@ class MonitorApp(ThemedApp[None]):
         return self._scene(*self._still) if self._still is not None else None
 
     def _scene(self, ranks: Sequence[Rank], standings: tuple[Standing, ...]) -> Scene:
-        offset = self.settings.utc_offset_s
         shown = ranks[self.pump.selected]
-        self.plane.here = shown.host is None
+        self.plane.here = self.pump.watched[self.pump.selected].here
         return Scene(
             model=shown.model,
             glyphs=self.settings.glyphs,
@@ -190,7 +173,7 @@ class MonitorApp(ThemedApp[None]):
             ceilings=self.settings.ceilings,
             plane=self.plane,
             nvml_waiting_s=shown.nvml_waiting_s,
-            utc_offset_s=offset if offset is not None else time.localtime().tm_gmtoff,
+            utc_offset_s=self.utc_offset_s,
             title=shown.title,
             silence=shown.silence,
             host=shown.host,
@@ -199,13 +182,20 @@ class MonitorApp(ThemedApp[None]):
             rank=self.pump.selected,
             verdicts=self._standings.verdicts,
             lateness=self.pump.jobs.of(self.pump.selected) if self.pump.jobs is not None else None,
+            replay=self.replay.where,
         )
+
+    @property
+    def utc_offset_s(self) -> int:
+        """Seconds east of Greenwich, for times of day."""
+        offset = self.settings.utc_offset_s
+        return offset if offset is not None else time.localtime().tm_gmtoff
 
     def _status(self) -> Status:
         if self._message and self._clock() > self._message_until and not self._leaving:
             self._message = ""
         frozen = self.pump.events - self._events_at_freeze if self._still is not None else None
-        return Status(frozen, self.pump.hertz, self.pump.slow_link, self._message)
+        return Status(frozen, self.pump.hertz, self.pump.slow_link, self._message, self.recordings.mark())
 
     def say(self, message: str) -> None:
         """A word to the person, at the bottom, for a few seconds."""
@@ -226,6 +216,10 @@ class MonitorApp(ThemedApp[None]):
         else:
             self._still = None
         self.paint()
+
+    def record(self) -> None:
+        """Begin to record what is watched, or stop."""
+        self.say(self.recordings.turn())
 
     @property
     def several(self) -> bool:
@@ -304,28 +298,8 @@ class MonitorApp(ThemedApp[None]):
 
     def accept(self, key: str, note: str | None) -> None:
         """Accept the boundary of this key with a note; with None: no longer accept it."""
-        watched = self.pump.watched[self.pump.selected]
-        boundary = watched.model.boundaries.get(key)
-        if boundary is None:
-            self.say("this boundary is no longer known")
-            return
-        try:
-            if note is not None:
-                event, path = watched.marks.accept(watched.model, boundary, note)
-                events, what = [event], "accepted; written to"
-            else:
-                events, path = watched.marks.withdraw(watched.model, boundary)
-                what = "no longer accepted; taken out of"
-        except AcceptedError as error:
-            self.say(str(error))
-            return
-        before = {one.key for one in watched.model.boundaries.values() if one.accepted is not None}
-        watched.model.apply(events)
-        changed = before ^ {one.key for one in watched.model.boundaries.values() if one.accepted is not None}
+        self.say(accepting.accept(self.pump.watched[self.pump.selected], key, note))
         self.main.panels["boundaries"].view.touch()
-        several = f"{len(changed)} boundaries " if len(changed) > 1 else ""  # of one line and reason
-        home = os.path.expanduser("~")
-        self.say(f"{several}{what} {str(path).replace(home, '~', 1) if str(path).startswith(f'{home}/') else path}")
 
     def action_show_help(self) -> None:
         """The help page, for the panel that has the keys."""
@@ -333,8 +307,12 @@ class MonitorApp(ThemedApp[None]):
             self.say("this is the help page; esc goes back")
             return
         panel = self.main.focused_panel.panel
+        played = self.replay.is_played
         self.push_screen(
-            PageScreen(HELP_TITLE, lambda scene, width: help_page.lines(panel, width, self.several, scene.model.slowness.rule))
+            PageScreen(
+                HELP_TITLE,
+                lambda scene, width: help_page.lines(panel, width, self.several, scene.model.slowness.rule, replay=played),
+            )
         )
 
     def action_theme(self) -> None:
@@ -358,25 +336,8 @@ class MonitorApp(ThemedApp[None]):
         self.action_command_palette()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The command palette: the table of actions, the panels, the themes."""
-        for action in ACTIONS:
-            if action.palette and action.scope != "page" and (self.several or not action.several):
-                yield SystemCommand(f"{action.label} ({action.shown})", action.help, self._command(action.call))
-        if self.main.focus_id == points.PANEL:
-            for action in ROOFLINE_ACTIONS:
-                yield SystemCommand(f"roofline: {action.label} ({action.shown})", action.help, self._command(action.call))
-        for panel in PANELS:
-            title = f"panel {panel.number}: {panel.title}"
-            yield SystemCommand(title, "on the full screen, or back", self._command(f"zoom({panel.number})"))
-        if not self.settings.colour_off:
-            for name, theme in self.settings.themes.themes.items():
-                yield SystemCommand(f"theme: {name}", theme.title, lambda name=name: self.use_theme(name))
-
-    def _command(self, call: str) -> Callable[[], None]:
-        def run() -> None:
-            self.call_next(self.run_action, call, self.screen)
-
-        return run
+        """The command palette."""
+        return commands(self)
 
     # ------------------------------------------------------------------------------------------ the way out
 
@@ -397,7 +358,7 @@ class MonitorApp(ThemedApp[None]):
 
     def _last_word(self) -> str:
         going = [one.model.target for one in self.pump.watched if one.model.target.ended is None]
-        if not going:
+        if not going or self.replay.is_played:
             return "leaving"
         if all(target.attached_ns is None for target in going):
             return "cancelling the attach" if len(going) == 1 else "cancelling the attaches"
@@ -416,7 +377,11 @@ class MonitorApp(ThemedApp[None]):
         It talks to the job and may block, so it has a thread of its own: a job that does not answer must not keep us.
         """
         if self._detaching is None:
-            self._detaching = threading.Thread(target=self.feed.detach, name="tuimon-detach", daemon=True)
+            self._detaching = threading.Thread(target=self._let_go, name="tuimon-detach", daemon=True)
             self._detaching.start()
         self._detaching.join(LET_GO_S)
         return not self._detaching.is_alive()
+
+    def _let_go(self) -> None:
+        self.feed.detach()
+        self.recorded = self.recordings.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuimon.app.actions import Action
+from tuimon.app.action import Action
 from tuimon.app.details.page import heading, prose
 from tuimon.app.panels.frame import PanelLines
 from tuimon.app.panels.help import entry

@@ -14,7 +14,7 @@ from textual.containers import Container
 from textual.widgets import Input
 
 from tuimon.app import terminal
-from tuimon.app.actions import Action
+from tuimon.app.action import Action
 from tuimon.app.candidate import Candidate
 from tuimon.app.details.page import heading, prose
 from tuimon.app.panels.frame import PanelLines, fitted
@@ -287,7 +287,7 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
         self.filter_label.display = self.filter_line.display = True
         self.keys_line.display = False
         self.filter_line.value = self.view.filter
-        self.filter_line.focus()
+        self.screen.set_focus(self.filter_line)  # now: focus() does it later, and what is typed until then is lost
 
     @on(Input.Changed, "#filter")
     def narrow_while_typing(self, event: Input.Changed) -> None:

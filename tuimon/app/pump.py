@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tuimon import events as ev
-from tuimon.app.feed import Group, members_of
+from tuimon.app.feed import Group, Played, members_of
 from tuimon.app.scene import Rank
 from tuimon.marks import Marks
 from tuimon.model import Model
@@ -55,10 +56,22 @@ class Watched:
         """The time on the job's clock when events were last taken in. That none has come can be said up to here."""
         self.marks = Marks(here=feed.host is None)
         """The accepted boundaries, as the files have them."""
-        self._clock = clock
+        self.played = feed if isinstance(feed, Played) else None
+        """Where it is a recording that is played: that."""
+        self._clock = clock if self.played is None else self.played.clock
+        self._restarted = 0
+        self._former: deque[Model] = deque([feed.model], maxlen=4)
+        """Kept a while: panels tell models apart by their place in memory, which another one may get."""
+        self._accepted: list[ev.Event] = []
+        """What a person has accepted since: not in the recording."""
         self._anchor: tuple[int, int] | None = None
         self._marked = -1
         self._windows = 0
+
+    @property
+    def here(self) -> bool:
+        """Whether the job runs, or ran, on this machine: what was measured of it holds for the job."""
+        return self.feed.host is None or getattr(self.feed, "local", False)
 
     @property
     def model(self) -> Model:
@@ -81,6 +94,10 @@ class Watched:
     def take(self) -> int:
         """Fold in what has come; gives how many events, a batch of samples counted by its samples."""
         events = self.feed.drain()
+        restarted = getattr(self.feed, "restarted", 0)
+        if restarted != self._restarted:
+            self._restarted = restarted
+            self._restart()
         if events:
             before = self.model.now_ns
             self.model.apply(events)
@@ -88,11 +105,27 @@ class Watched:
             if self.model.now_ns != before or self._anchor is None:
                 self._anchor = (self.model.now_ns, self._clock())
         boundaries = self.model.versions["boundaries"]
-        if boundaries != self._marked:  # nothing else brings up a file
+        if boundaries != self._marked and self.played is None:  # nothing else brings up a file; a recording has them
             self._marked = boundaries
             self.model.apply(self.marks.news(self.model))
         self.beat_ns = self.now_ns()
         return sum(len(event.rows) if isinstance(event, ev.Samples) else 1 for event in events)
+
+    def accept(self, events: Sequence[ev.Event]) -> None:
+        """A person has accepted a boundary, or taken that back."""
+        self._accepted += events
+        self.model.apply(events)
+
+    def _restart(self) -> None:
+        """The model is another one, or was moved on."""
+        self._anchor = self.model.now_ns, self._clock()
+        if self._former[-1] is self.model:
+            return
+        self._former.append(self.model)
+        self._marked, self._windows = -1, 0
+        if self.played is None:
+            self.marks = Marks(here=self.feed.host is None)
+        self.model.apply(self._accepted)
 
     def rank(self) -> Rank:
         """What panels see of it now."""

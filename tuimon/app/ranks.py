@@ -47,6 +47,7 @@ _LOOKS = {
     "lost": ("x", "ended"),
     "ended": ("x", "ended"),
     "detached": ("x", "ended"),
+    "read": (" ", "text"),
 }
 """Condition -> (sign, role). The late and the slow ones have the arrow of the glyph set."""
 
@@ -81,7 +82,8 @@ def _jobs(ranks: Sequence[Rank]) -> list[tuple[int, ...]]:
     found: dict[tuple[str | None, str], list[int]] = {}
     for at, rank in enumerate(ranks):
         if rank.number is not None:
-            command = rank.model.target.command or rank.title
+            target = rank.model.target  # ranks in files are one job where they lie in one folder: it is named after that
+            command = "" if target.how == "file" and rank.job else target.command or rank.title
             found.setdefault((rank.job, _LOCAL.sub("", command)), []).append(at)
     return [tuple(places) for places in found.values() if len({ranks[at].number for at in places}) == len(places)]
 
@@ -195,6 +197,8 @@ def condition(rank: Rank, slow: bool = False) -> str:
     """How it stands with one of them, in a word or two."""
     model = rank.model
     target = model.target
+    if target.how == "file" and target.ended == "detached":
+        return "read"
     if target.ended is not None:
         return "ended" if target.ended == "exited" else target.ended
     if target.attached_ns is None:

@@ -54,7 +54,8 @@ def run(
     colour_off = no_color or terminal.no_colour_wanted()
     os.environ.pop("NO_COLOR", None)  # our theme without colours does it; Textual's own way gives shades of grey
 
-    from tuimon.app.app import MonitorApp, Settings
+    from tuimon.app.app import MonitorApp
+    from tuimon.app.settings import Settings
     from tuimon.app.themed import choose_theme
 
     ssh = terminal.over_ssh()
@@ -87,6 +88,8 @@ def run(
         return HUNG_UP
     finally:
         app.let_go()
+        if app.recorded:
+            print(f"tuimon: {app.recorded}", file=sys.stderr)  # noqa: T201
     return app.return_code or 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuimon.app.feed import Where
 from tuimon.app.plane import Plane
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import Widths
@@ -97,6 +98,8 @@ class Scene:
     """What a person should know of the ranks beside each other, the most costly first."""
     lateness: Lateness | None = None
     """What is known of the ranks of this one's job beside each other; None where it is not compared with others."""
+    replay: Where | None = None
+    """Where the replay stands; None: no recording is played."""
 
 
 @dataclass(slots=True)

@@ -40,6 +40,7 @@ def still(model: Model) -> Model:
     at the key stroke, not a second later.
     """
     image = copy.copy(model)
+    image.tap = None
     image.target = copy.copy(model.target)
     image.frames = {}
     for key, frame in model.frames.items():

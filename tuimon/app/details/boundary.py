@@ -5,6 +5,7 @@ from __future__ import annotations
 from tuimon.app.details.page import fact, heading, populations, prose
 from tuimon.app.details.source import Excerpt, excerpt_lines
 from tuimon.app.panels.boundaries import kind, tag, which_of
+from tuimon.app.panels.frame import untold
 from tuimon.app.panels.frames import calls_words
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
@@ -57,7 +58,10 @@ def lines(scene: Scene, boundary: Boundary, excerpt: Excerpt, width: int) -> lis
 
 def _cost(scene: Scene, boundary: Boundary, width: int) -> list[Line]:
     out = heading("what it costs")
-    if boundary.skipped_frame:
+    missing = untold(scene, "crossings")
+    if missing:
+        out += fact("crossings, time", missing, width)
+    elif boundary.skipped_frame:
         out += _eager_whole(scene, boundary, width)
     else:
         out += fact("crossings", fmt.count(boundary.crossings), width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, populations, prose
 from tuimon.app.details.step import how
+from tuimon.app.panels.frame import NOT_IN_FILE, untold
 from tuimon.app.panels.pace import step_rate
 from tuimon.app.panels.timeline import letter
 from tuimon.app.scene import Scene
@@ -22,13 +23,9 @@ def now(scene: Scene, width: int) -> list[Line]:
     """Steps, what is watched and how, and the latest compilations."""
     model = scene.model
     target, steps, coverage = model.target, model.steps, model.coverage
+    missing = untold(scene, "steps")
     out = heading("steps")
-    out += fact("told", how(model), width, "text")
-    out += fact("since the attach", fmt.count(steps.n), width)
-    out += fact("before the attach", fmt.count(steps.before_attach), width)
-    out += fact("rate", fmt.rate(step_rate(model)), width)
-    out += populations(scene, [("all steps", "those with a compilation too", steps.durations)], width)
-    out += _slow(scene, width)
+    out += fact("steps", missing, width, "note") if missing else _steps(scene, width)
     longest = sorted(steps.recent, key=lambda step: -step[1])[:SHOWN_STEPS]
     if longest:
         out += heading(f"the longest of the last {len(steps.recent)}")
@@ -38,21 +35,38 @@ def now(scene: Scene, width: int) -> list[Line]:
     out += fact("command", target.command, width)
     out += fact("pid", str(target.pid) if target.pid is not None else fmt.UNKNOWN, width)
     out += fact("how", target.how, width)
-    out += fact("torch, python", f"{target.torch or 'not imported'}, {target.python or fmt.UNKNOWN}", width)
+    no_torch = "not told" if target.how == "file" else "not imported"
+    out += fact("torch, python", f"{target.torch or no_torch}, {target.python or fmt.UNKNOWN}", width)
     out += fact("devices", ", ".join(target.devices) or "none told", width)
     for name, value in target.options:
         out += fact(name, value, width)
     if target.ended is not None:
         out += fact("ended", target.ended_detail or target.ended, width, "ended")
     out += heading("what watching costs, and what it cannot see")
-    out += fact("time in the hook", fmt.duration(coverage.hook_s), width)
-    out += fact("samples", fmt.count(coverage.samples), width)
-    out += fact("dropped", fmt.count(coverage.dropped), width, "warn" if coverage.dropped else "number")
+    if target.how == "file":
+        out += fact("hook, samples", f"{NOT_IN_FILE}: no hook of tuimon ran in the job", width, "note")
+    else:
+        out += fact("time in the hook", fmt.duration(coverage.hook_s), width)
+        out += fact("samples", fmt.count(coverage.samples), width)
+        out += fact("dropped", fmt.count(coverage.dropped), width, "warn" if coverage.dropped else "number")
     for name, state in sorted(coverage.instruments.items()):
         out += fact(name, state, width, "number" if state.startswith("on") else "warn")
     for what, why in sorted(coverage.not_available.items()):
-        out += fact(what, f"not available: {why}", width, "note")
+        out += fact(what, why if why.startswith(NOT_IN_FILE) else f"not available: {why}", width, "note")
+    for what in model.recorded.absent:
+        out += fact(what, model.recorded.missing(what), width, "note")
     return out + _compilations(scene, width)
+
+
+def _steps(scene: Scene, width: int) -> list[Line]:
+    model = scene.model
+    steps = model.steps
+    out = fact("told", how(model), width, "text")
+    out += fact("since the attach", fmt.count(steps.n), width)
+    out += fact("before the attach", fmt.count(steps.before_attach), width)
+    out += fact("rate", fmt.rate(step_rate(model)), width)
+    out += populations(scene, [("all steps", "those with a compilation too", steps.durations)], width)
+    return out + _slow(scene, width)
 
 
 def _slow(scene: Scene, width: int) -> list[Line]:
@@ -68,6 +82,8 @@ def _slow(scene: Scene, width: int) -> list[Line]:
 
 
 def _compilations(scene: Scene, width: int) -> list[Line]:
+    if untold(scene, "compiles"):
+        return []  # which is said above
     latest = list(reversed(scene.model.compilations[-SHOWN_COMPILATIONS:]))
     out = heading(f"the latest compilations ({len(scene.model.compilations)} known)")
     for one in latest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tuimon.app.details.page import fact, heading, populations, prose
 from tuimon.app.details.recompile import costs
 from tuimon.app.details.source import Excerpt, excerpt_lines
+from tuimon.app.panels.frame import untold
 from tuimon.app.panels.regions import share_of_step
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
@@ -18,6 +19,20 @@ def title(region: Region) -> str:
     return f"region [{region.compile_id}] {region.direction} of {function_name(region.function)}"
 
 
+def _calls(scene: Scene, region: Region, width: int) -> list[Line]:
+    out = heading("its calls")
+    return out + populations(
+        scene,
+        [
+            ("initial", "with compilation in it", region.initial),
+            ("steady", "of the frame's first entry", region.steady),
+            ("after guard change", "of an entry that a recompile made", region.after_guard_change),
+            *([("on the device", "a sampled share", region.device)] if region.device.n else []),
+        ],
+        width,
+    )
+
+
 def lines(scene: Scene, region: Region, excerpt: Excerpt, width: int) -> list[Line]:
     """The page: its three populations, its frame, the compilation that made it."""
     out = fact("frame", f"{function_name(region.function)} {region.file}:{region.line}", width, "frame")
@@ -28,21 +43,14 @@ def lines(scene: Scene, region: Region, excerpt: Excerpt, width: int) -> list[Li
         )
     out += fact("backend", region.backend or "not known", width)
     out += fact("operations in graph", fmt.count(region.ops), width)
-    out += fact("calls", fmt.count(region.calls) + (", since the attach" if region.before_attach else ""), width)
+    missing = untold(scene, "calls")
+    calls = fmt.count(region.calls) + (", since the attach" if region.before_attach else "")
+    out += fact("calls", missing or calls, width)
     out += fact("share of steady steps", fmt.percent(share_of_step(scene, region)), width)
     if region.raised:
         out += fact("raised", f"{region.raised} calls ended in an exception", width, "bad")
-    out += heading("its calls")
-    out += populations(
-        scene,
-        [
-            ("initial", "with compilation in it", region.initial),
-            ("steady", "of the frame's first entry", region.steady),
-            ("after guard change", "of an entry that a recompile made", region.after_guard_change),
-            *([("on the device", "a sampled share", region.device)] if region.device.n else []),
-        ],
-        width,
-    )
+    if not missing:
+        out += _calls(scene, region, width)
     frame = scene.model.frames.get(region.frame) if region.frame else None
     if frame is not None:
         out += heading("its frame")

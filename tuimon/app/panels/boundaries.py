@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tuimon.app.panels import tabular
-from tuimon.app.panels.frame import plural, watched, why_missing
+from tuimon.app.panels.frame import NOT_IN_FILE, plural, untold, watched, why_missing
 from tuimon.app.panels.pace import compiling_words
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.scene import Panel, Scene
@@ -49,10 +49,18 @@ def reads_word(boundary: Boundary) -> str:
 
 
 def _hidden(scene: Scene) -> frozenset[str]:
-    """Without steps there is no share of one: what is known then are the crossings and their time in all."""
+    """Without steps there is no share of one: what is known then are the crossings and their time in all.
+
+    Of a file that tells no crossings, one column says so in the place of those that need them.
+    """
+    if untold(scene, "crossings"):
+        return _CROSSED
     hidden = {"share", "per_step"} if scene.model.steps.source is None else set()
     looked = any(boundary.sync_looked for boundary in scene.model.boundaries.values())
-    return frozenset(hidden | ({"unlooked"} if looked else {"sync"}))
+    return frozenset(hidden | ({"unlooked"} if looked else {"sync"}) | {"untold"})
+
+
+_CROSSED = frozenset({"share", "per_step", "crossings", "median", "spread", "total", "sync", "unlooked"})
 
 
 _BEGIN = re.compile(r"^(?:Unsupported|Attempted to) ")
@@ -99,6 +107,7 @@ def _cells(scene: Scene, boundary: Boundary) -> Cells:
         "total": (fmt.duration(total), "number"),
         "sync": (sync_words(boundary), "warn" if boundary.sync_waited else "dim"),
         "unlooked": (sync_words(boundary), "dim"),
+        "untold": (NOT_IN_FILE, "dim"),
         "reads": (reads_word(boundary), "dim"),
         "place": lambda width: (place(boundary.user_file or boundary.file, _line(boundary), width, ellipsis), "place"),
         "why": lambda width: (reason_words(boundary, which_of(scene, boundary), width, ellipsis), "break"),
@@ -116,14 +125,17 @@ def _cost(scene: Scene, boundary: Boundary) -> tuple[bool, float, int, int]:
 
 
 def _note(scene: Scene, rows: Sequence[Boundary], width: int) -> str:
-    return f"{plural(len(rows), 'place')}; host time, median [p10-p90]"
+    told = untold(scene, "crossings").removeprefix(f"{NOT_IN_FILE}: ")
+    return f"{plural(len(rows), 'place')}; {told or 'host time, median [p10-p90]'}"
 
 
 def _empty(scene: Scene) -> str:
     model = scene.model
+    if untold(scene, "compiles"):
+        return f"graph breaks: {untold(scene, 'compiles')}"
     missing = why_missing(scene, "boundaries")
     if missing:
-        return f"not available: {clean(missing)}"
+        return clean(missing) if missing.startswith(NOT_IN_FILE) else f"not available: {clean(missing)}"
     over = model.target.ended is not None
     begin = f"no graph break was seen{watched(scene)}" if over else "no graph break so far"
     traced = sum(1 for frame in model.frames.values() if set(frame.entries) - set(frame.without_graph))
@@ -157,6 +169,7 @@ TABLE: Table[Boundary] = Table(
         Column("median", "median", 7, right=True),
         Column("spread", "[p10-p90]", 14, right=True, rank=4),
         Column("total", "total", 7, right=True, rank=6),
+        Column("untold", "crossed, time", 16),
         Column("sync", "sync", 10, rank=2),
         Column("reads", "reads", 5, rank=3),
         Column("unlooked", "sync", 10, rank=7),
@@ -176,7 +189,7 @@ PANEL = Panel(
     number=2,
     id="boundaries",
     title="boundaries and graph breaks",
-    sections=("boundaries", "frames", "steps", "target"),
+    sections=("boundaries", "frames", "steps", "target", "coverage"),
     draw=partial(tabular.draw, TABLE),
     keys=partial(tabular.keys, TABLE),
     sorts=tuple(sort.name for sort in TABLE.sorts),

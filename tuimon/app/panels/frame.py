@@ -65,6 +65,15 @@ def why_missing(scene: Scene, what: str) -> str | None:
     return scene.model.coverage.not_available.get(what)
 
 
+NOT_IN_FILE = "not in this file"
+"""What stands in the columns that a file of this kind cannot fill."""
+
+
+def untold(scene: Scene, what: str) -> str:
+    """Why a file of this kind does not tell this: a sentence that begins with `NOT_IN_FILE`; "" where it may."""
+    return clean(scene.model.recorded.missing(what))
+
+
 def title_room(title: str, width: int) -> int:
     """Cells for a remark in the title line of a panel of this title."""
     return max(0, width - cells(title) - 8)
@@ -72,6 +81,8 @@ def title_room(title: str, width: int) -> int:
 
 def watched(scene: Scene) -> str:
     """What to add to "there was none" of a job that is over for us: it may have gone on where it was not watched."""
+    if scene.model.target.how == "file":
+        return " in this file"
     return "" if scene.model.target.ended == "exited" else " while tuimon watched"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tuimon.app.panels.frame import NOT_IN_FILE
 from tuimon.draw import format as fmt
 from tuimon.model import Model
 from tuimon.model.eager import compiled_calls, eager_calls
@@ -16,7 +17,7 @@ def entries_words(frame: Frame) -> str:
 def eager_share(model: Model, frame: Frame) -> float | None:
     """The part of the frame's calls since the attach that ran in eager (0 to 1); None where that is not known."""
     eager, _ = eager_calls(model, frame)
-    compiled, _ = compiled_calls(frame)
+    compiled, _ = compiled_calls(model, frame)
     if eager is None or compiled is None or eager + compiled == 0:
         return None
     return eager / (eager + compiled)
@@ -25,7 +26,9 @@ def eager_share(model: Model, frame: Frame) -> float | None:
 def calls_words(model: Model, frame: Frame) -> str:
     """`20 of 60 in eager`, or as much of it as is known."""
     eager, why_eager = eager_calls(model, frame)
-    compiled, why_compiled = compiled_calls(frame)
+    compiled, why_compiled = compiled_calls(model, frame)
+    if model.recorded.missing("calls"):
+        return NOT_IN_FILE
     if eager is None:
         known = f"{fmt.count(compiled)} compiled, " if compiled else ""
         return f"{known}in eager not known: {why_eager}"

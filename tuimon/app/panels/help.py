@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuimon.app.actions import ACTIONS, ROOFLINE_ACTIONS
+from tuimon.app.actions import ACTIONS, REPLAY_ACTIONS, ROOFLINE_ACTIONS
 from tuimon.app.details.page import heading, prose
 from tuimon.app.details.step import NAMING
 from tuimon.app.panels import PANELS
@@ -30,13 +30,18 @@ WORDS = (
 )
 
 
-def lines(panel: Panel | None, width: int, several: bool = True, slow: str = "") -> list[Line]:
-    """The page, for the panel that has the keys; `several`: of more than one process; `slow`: what makes a step slow."""
+def lines(panel: Panel | None, width: int, several: bool = True, slow: str = "", *, replay: bool = False) -> list[Line]:
+    """The page, for the panel that has the keys; `several`: of more than one process; `slow`: what makes a step slow; `replay`:
+    a recording is played."""
     out: list[Line] = []
     if panel is not None:
         out += [[(f"{panel.number} {panel.title}", "title-focus")], *prose(panel.help, width)]
         if panel.sorts:
             out += prose(f"orders (s): {', '.join(panel.sorts)}", width, "note")
+    if replay:
+        out += heading("keys: replay (they come before those of the same letter below)")
+        for action in REPLAY_ACTIONS:
+            out += entry(action.shown, action.help, width)
     shown = [action for action in ACTIONS if action.scope != "page" and (several or not action.several)]
     for group in dict.fromkeys(action.group for action in shown):
         out += heading(f"keys: {group}")

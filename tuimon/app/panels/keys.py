@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tuimon.app.actions import Scope, actions
+from tuimon.app.action import Scope
+from tuimon.app.actions import actions
 from tuimon.app.panels.frame import PanelLines
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.text import Line, clean, cut, fill
@@ -19,10 +20,12 @@ def draw(
     glyphs: GlyphSet,
     several: bool = False,
     labels: Mapping[str, str] = MappingProxyType({}),
+    replay: bool = False,
 ) -> PanelLines:
     """The footer. `hidden`: (number, title) of panels for which this terminal has no room; they are a key away.
 
     `several`: more than one process is watched, and there are keys for that. `labels`: what actions are called here, by id.
+    `replay`: a recording is played.
     """
     if width <= 0:
         return []
@@ -31,7 +34,7 @@ def draw(
     parts: list[tuple[int, Line]] = []
     # what belongs to this kind of screen comes before what works everywhere
     panels = scope in ("main", "roofline")
-    for action in sorted(actions(scope, several), key=lambda action: action.scope == "both" and not panels):
+    for action in sorted(actions(scope, several, replay), key=lambda action: action.scope == "both" and not panels):
         if action.footer is not None:
             parts.append((action.footer, [(action.shown, "key"), (" " + labels.get(action.id, action.label), "key-label")]))
     if panels:

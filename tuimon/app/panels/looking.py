@@ -19,7 +19,8 @@ def latest_findings(scene: Scene) -> list[Finding]:
     stamp = (*(model.versions[section] for section in _SECTIONS), model.now_ns // 1_000_000_000)
     known = _known.get(model)
     if known is None or known[0] != stamp:
-        known = _known[model] = (stamp, findings(model, [scene.lateness] if scene.lateness is not None else ()))
+        compared = [scene.lateness] if scene.lateness is not None else ()
+        known = _known[model] = (stamp, findings(model, compared, [(rank.label, rank.model) for rank in scene.ranks]))
     return known[1]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuimon.app.panels.frame import PanelLines, plural, sentence, title_line, title_room, watched
+from tuimon.app.panels.frame import NOT_IN_FILE, PanelLines, plural, sentence, title_line, title_room, untold, watched
 from tuimon.app.panels.looking import look_line
 from tuimon.app.panels.pace import (
     comparison_line,
@@ -62,7 +62,7 @@ def statistics_line(scene: Scene, width: int) -> Line:
             (2, [(fmt.spread(summary.p10, summary.p90), "text")]),
             (4, _from(scene)),
             (6, [(f"all steps, last {WINDOW}", "note")]),
-            (5, [(f"compiled {_compiled(scene)}", "text")]),
+            (5, [(_compiled(scene), "text")]),
         ],
         width,
     )
@@ -77,10 +77,12 @@ def _from(scene: Scene) -> Line:
 
 
 def _compiled(scene: Scene) -> str:
+    if untold(scene, "compiles"):
+        return f"compilations {NOT_IN_FILE}"
     compilations = [one for one in scene.model.compilations if not one.refused]
     known = [one.total_s for one in compilations if one.total_s is not None]
     times = "once" if len(compilations) == 1 else f"{len(compilations)} times"
-    return f"{times}, {fmt.duration(sum(known))}" if known else times
+    return f"compiled {times}, {fmt.duration(sum(known))}" if known else f"compiled {times}"
 
 
 def step_chart(scene: Scene, view: PanelView, width: int, height: int) -> tuple[PanelLines, Timeline]:
@@ -228,6 +230,8 @@ def _before_attach(scene: Scene, width: int, height: int, focused: bool) -> Pane
 def _no_steps(scene: Scene) -> str:
     """Why there is no chart."""
     model = scene.model
+    if untold(scene, "steps"):
+        return f"steps: {untold(scene, 'steps')}"
     unmarked = clean(model.coverage.unmarked)
     if unmarked and model.steps.source is None:
         return f"no step so far: {unmarked}"

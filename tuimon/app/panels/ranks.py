@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from tuimon.app.panels import tabular
-from tuimon.app.panels.frame import PanelLines
+from tuimon.app.panels.frame import PanelLines, untold
 from tuimon.app.panels.pace import attaching_words, compile_line, latest_compile, step_rate, stopped_words
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.ranks import NAMED, are_one_job, names
@@ -53,6 +54,7 @@ _COUNTED = (
     "attaching",
     "no torch",
     "detached",
+    "read",
 )
 """What the header counts, the worst first."""
 
@@ -177,7 +179,7 @@ def _cells(scene: Scene, row: Row) -> Cells:
     return {
         "rank": (cut(clean(row.name), LONGEST_NAME, scene.glyphs.ellipsis), "strong" if row.at == scene.rank else "text"),
         "state": (f"{standing.condition} {standing.sign}".rstrip(), standing.role),
-        "step": number(model.steps.n),
+        "step": number(model.steps.n) if not model.recorded.missing("steps") else (fmt.UNKNOWN, "number"),
         "median": (fmt.duration(standing.median_s), "number"),
         "late": (standing.late or fmt.UNKNOWN, standing.role if standing.look >= NAMED else "number"),
         "waits": (standing.waits, "text"),
@@ -191,6 +193,12 @@ def _cells(scene: Scene, row: Row) -> Cells:
         "host": (clean(rank.host or "here"), "dim"),
         "now": lambda width: (_now(row, width), standing.role),
     }
+
+
+def _note(scene: Scene, rows: Sequence[Row], width: int) -> str:
+    if untold(scene, "steps"):
+        return f"steps: {untold(scene, 'steps')}"
+    return f"median of {WINDOW} steps" + ("; behind: since all are attached" if are_one_job(scene.ranks) else "")
 
 
 TABLE: Table[Row] = Table(
@@ -226,9 +234,7 @@ TABLE: Table[Row] = Table(
         Column("now", "now", 10, flex=3, rank=4),
     ),
     cells=_cells,
-    note=lambda scene, rows, width: (
-        f"median of {WINDOW} steps; behind: since all are attached" if are_one_job(scene.ranks) else f"median of {WINDOW} steps"
-    ),
+    note=_note,
     empty=lambda scene: "one process is watched",
     hidden=lambda scene: frozenset() if any(one.late_ns >= 0 for one in scene.standings) else frozenset({"late", "waits"}),
 )

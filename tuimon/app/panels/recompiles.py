@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tuimon.app.panels import tabular
-from tuimon.app.panels.frame import plural, watched, why_missing
+from tuimon.app.panels.frame import plural, untold, watched, why_missing
 from tuimon.app.panels.frames import eager_share
 from tuimon.app.panels.pace import compiling_words
 from tuimon.app.panels.tabular import Sort, Table
@@ -82,6 +82,8 @@ def _note(scene: Scene, rows: Sequence[Recompile], width: int) -> str:
 
 
 def _empty(scene: Scene) -> str:
+    if untold(scene, "compiles"):
+        return f"recompiles: {untold(scene, 'compiles')}"
     missing = why_missing(scene, "recompiles")
     if missing:
         return f"not available: {clean(missing)}"

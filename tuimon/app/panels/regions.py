@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tuimon.app.panels import tabular
-from tuimon.app.panels.frame import plural, watched, why_missing
+from tuimon.app.panels.frame import NOT_IN_FILE, plural, untold, watched, why_missing
 from tuimon.app.panels.looking import latest_findings
 from tuimon.app.panels.pace import compiling_words
 from tuimon.app.panels.tabular import Sort, Table
@@ -40,13 +40,25 @@ def _cells(scene: Scene, region: Region) -> Cells:
         "device": (fmt.duration(region.device.summary.median), "number"),
         "after": (fmt.duration(after.median), "number"),
         "after_spread": (fmt.spread(after.p10, after.p90), "number"),
+        "untold": (NOT_IN_FILE, "dim"),
+        "ops": (fmt.count(region.ops), "number"),
         "id": (cut(marked_id(region.compile_id, region.generation), 10, ellipsis), "dim"),
         "way": (_DIRECTIONS.get(region.direction, region.direction), "dim"),
         "frame": lambda width: (frame_name(region.function, region.file, region.line, width, ellipsis), "region"),
     }
 
 
+_TIMED = frozenset({"share", "calls", "initial", "steady", "spread", "device", "after", "after_spread"})
+
+
+def _hidden(scene: Scene) -> frozenset[str]:
+    """Of a file that tells no calls, one column says so in the place of those that need them."""
+    return _TIMED if untold(scene, "calls") else frozenset({"untold", "ops"})
+
+
 def _note(scene: Scene, rows: Sequence[Region], width: int) -> str:
+    if untold(scene, "calls"):
+        return untold(scene, "calls").removeprefix(f"{NOT_IN_FILE}: ")
     return f"host time of a call: {RULE}" if width >= 100 else f"host time, {RULE.split(';')[0]}"
 
 
@@ -59,6 +71,8 @@ def _empty(scene: Scene) -> str:
     nothing = next((one for one in latest_findings(scene) if one.kind in ("compiled nothing", "disabled")), None)
     if nothing is not None:
         return f"{clean(nothing.title)} (w says more)"
+    if untold(scene, "calls"):
+        return f"no compiled graph in this file{f': {known}' if model.frames else ''}"
     if model.target.ended is not None:
         return f"no region was called{watched(scene)}{f': {known}' if model.frames else ''}"
     busy = compiling_words(model)
@@ -91,6 +105,8 @@ TABLE: Table[Region] = Table(
         Column("device", "device", 7, right=True, rank=9),
         Column("after", "changed", 7, right=True, rank=6),
         Column("after_spread", "[p10-p90]", 14, right=True, rank=8),
+        Column("untold", "calls, time", 16),
+        Column("ops", "ops", 5, right=True, rank=3),
         Column("id", "id", 4, rank=2),
         Column("way", "", 3, rank=1),
         Column("frame", "frame", 22, flex=1),
@@ -98,6 +114,7 @@ TABLE: Table[Region] = Table(
     cells=_cells,
     note=_note,
     empty=_empty,
+    hidden=_hidden,
 )
 
 
@@ -105,7 +122,7 @@ PANEL = Panel(
     number=4,
     id="regions",
     title="regions",
-    sections=("regions", "frames", "steps", "target"),
+    sections=("regions", "frames", "steps", "target", "coverage"),
     draw=partial(tabular.draw, TABLE),
     keys=partial(tabular.keys, TABLE),
     sorts=tuple(sort.name for sort in TABLE.sorts),

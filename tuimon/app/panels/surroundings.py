@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tuimon.app.panels import gpu_cards, gpu_table, gpus, host
-from tuimon.app.panels.frame import PanelLines, sentence, title_line, title_room
+from tuimon.app.panels.frame import PanelLines, sentence, title_line, title_room, untold
 from tuimon.app.panels.tabular import place_cursor
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw.text import Line, cells, clean, cut, cut_line, exactly, fill, line_cells, wrap
@@ -51,11 +51,19 @@ def no_gpu(scene: Scene, width: int | None = None) -> str:
 def _no_gpu(scene: Scene, width: int, most: int) -> PanelLines:
     """One line where there is none; up to `most` where there is something to do about it."""
     if scene.model.surroundings.gpu_why_not is None:
+        if untold(scene, "gpu"):
+            return [[(cut(f"GPU: {untold(scene, 'gpu')}", width, scene.glyphs.ellipsis), "note")]]
         over = scene.model.target.ended is not None
         return [[("no GPU reading" if over else "no GPU reading yet", "note")]]
     if scene.model.surroundings.gpu_kind not in NONE_HERE and most >= 2:
         return [[(part, "note")] for part in wrap(no_gpu(scene), width)[:most]]
     return [[(cut(no_gpu(scene, width), width, scene.glyphs.ellipsis), "note")]]
+
+
+def _no_host(scene: Scene) -> str:
+    if untold(scene, "host"):
+        return f"host: {untold(scene, 'host')}"
+    return "no reading of the host" + (" yet" if scene.model.target.ended is None else ": the job is over")
 
 
 def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
@@ -117,8 +125,7 @@ def _small(scene: Scene, view: PanelView, width: int, height: int, focused: bool
     for at, line in enumerate(told):
         out.append(_edged(scene, line, focused and cursor == HOST and at == 0, inner))
     if not known and left > 0:
-        why = "no reading of the host" + (" yet" if scene.model.target.ended is None else ": the job is over")
-        out += sentence(why, width, left)
+        out += sentence(_no_host(scene), width, left)
     elif known and height > len(out):
         out += host.cpu_chart(scene, width, min(height - len(out), 4))
     return out
@@ -215,8 +222,7 @@ def _page(
     for number, line in enumerate(told):
         out.append(_edged(scene, line, focused and cursor == HOST and number == 0, inner))
     if not told:
-        why = "no reading of the host" + (" yet" if scene.model.target.ended is None else ": the job is over")
-        return [*out, *sentence(why, width, height - len(out))]
+        return [*out, *sentence(_no_host(scene), width, height - len(out))]
     below = host.fill_room(scene, inner, height - len(out) - 1, gpu_cards.history(scene, inner))
     return [*out, [], *([(" ", "text"), *line] if line else [] for line in below)] if below else out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tuimon.app.feed import Where
 from tuimon.app.panels.frame import PanelLines
 from tuimon.app.panels.pace import now_line, rate_words, stopped_words
 from tuimon.app.panels.ranks import ranks_line
@@ -33,12 +34,18 @@ class Status:
     slow_link: bool = False
     message: str = ""
     """A word to the person; it goes away by itself."""
+    recording: str = ""
+    """How it stands with what is recorded; "": nothing is."""
 
 
 def state(scene: Scene, width: int) -> Line:
     """How it stands with the job, in a word and a sign; how it ended in full where `width` has room for it."""
     glyphs = scene.glyphs
     target = scene.model.target
+    if scene.replay is not None and target.ended != "refused":
+        return replayed(scene.replay, glyphs.name == "ascii")
+    if target.how == "file" and target.ended == "detached":
+        return [(f"{glyphs.mark_on} {clean(target.ended_detail)}", "good")]
     if target.ended is not None:
         word = f"{glyphs.mark_off} {_ENDS.get(target.ended, 'ENDED')}"
         whole = f"{word} {clean(target.ended_detail)}".rstrip()
@@ -62,6 +69,35 @@ def state(scene: Scene, width: int) -> Line:
     offset = scene.model.wall_offset_s
     since = fmt.clock(target.attached_ns / 1e9 + offset, scene.utc_offset_s) if offset is not None else ""
     return [(f"{glyphs.mark_on} attached {since}".rstrip(), "good")]
+
+
+def replayed(where: Where, plain: bool) -> Line:
+    """Where a replay stands: how it goes, the time in it and its length, the step."""
+    pace = "max" if where.speed is None else f"{where.speed:g}x"
+    if where.going:
+        how: Line = [(f"going to {where.going}", "warn")]
+    elif where.over:
+        how = [("END" if plain else "\u25a0 end", "ended")]
+    elif where.paused:
+        how = [("PAUSED" if plain else "\u2016 paused", "frozen")]
+    else:
+        how = [(f"PLAY {pace}" if plain else f"\u25b6 {pace}", "good")]
+    step = f"  step {where.step}" if where.step is not None else ""
+    more = "" if where.loaded >= 1 else "+"
+    return [("replay ", "label"), *how, (f"  {_time(where.at_s)} of {_time(where.of_s)}{more}{step}", "number")]
+
+
+def reading(where: Where) -> Line:
+    """How far a recording is read; nothing where all of it is."""
+    if where.loaded >= 1:
+        return []
+    of = f" of {fmt.count(where.of_rows)}" if where.of_rows is not None else ""
+    return [(f"reading {where.loaded:.0%}", "warn"), (f", {fmt.count(where.rows)}{of} samples", "note")]
+
+
+def _time(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}" if whole >= 3600 else f"{whole // 60}:{whole % 60:02}"
 
 
 def end_in_short(scene: Scene) -> str:
@@ -104,6 +140,10 @@ def draw(scene: Scene, status: Status, width: int, height: int, shown: Scene | N
         right: Line = []
         if status.frozen is not None:
             right += [(f" FROZEN +{fmt.count(status.frozen)} events ", "frozen")]
+        if scene.replay is not None:
+            right += reading(scene.replay)
+        if status.recording:
+            right += [(status.recording, "warn" if "stopped" in status.recording else "good")]
         if status.slow_link:
             right += [("  slow line: ", "warn")] if right else [("slow line: ", "warn")]
         right += [("  ", "text")] if right and not status.slow_link else []
@@ -117,7 +157,7 @@ def _who(scene: Scene, width: int) -> Line:
     facts: list[tuple[int, Line]] = []
     if target.pid is not None:
         facts.append((0, [("pid ", "label"), (str(target.pid), "number")]))
-    if scene.host is not None:
+    if scene.host is not None and scene.replay is None and target.how != "file":
         facts.append((1, [("on ", "label"), (cut(clean(scene.host), 24, scene.glyphs.ellipsis), "number")]))
     if target.rank is not None:
         of = f"/{target.world_size}" if target.world_size is not None else ""
@@ -140,6 +180,8 @@ def _who(scene: Scene, width: int) -> Line:
 def _how(scene: Scene, width: int) -> Line:
     model = scene.model
     if model.target.attached_ns is None and model.target.attaching is not None:
+        if scene.replay is not None:
+            return [("tuimon was attaching then", "note")]
         return [("not attached yet; q cancels: nothing of it runs then", "note")]
     if model.target.ended == "refused":
         return cut_line(now_line(scene, width), width, scene.glyphs.ellipsis)

@@ -1,4 +1,4 @@
-"""The line at the bottom of the main screen that something is typed in: a filter, or the note of an accepted boundary."""
+"""The line at the bottom of the main screen that something is typed in: a filter, a note of an accepted boundary, a place."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from tuimon.app.widgets.line_widget import LineWidget
 if TYPE_CHECKING:
     from tuimon.app.screens.main import MainScreen
 
-FILTER, NOTE = "filter", "note"
-ASKS = {FILTER: "show rows that hold this text", NOTE: "why it is fine: enter accepts the boundary, esc does not"}
+FILTER, NOTE, GOTO = "filter", "note", "go to"
+ASKS = {
+    FILTER: "show rows that hold this text",
+    NOTE: "why it is fine: enter accepts the boundary, esc does not",
+    GOTO: "a step (1204), a time (03:12, 90s), from here (+30s), 50%",
+}
 """What the line can ask for, and what stands in it while it is empty."""
 
 
@@ -78,6 +82,11 @@ def accept_or_not(screen: MainScreen) -> None:
         _open(screen, NOTE, "")
 
 
+def ask_for_place(screen: MainScreen) -> None:
+    """Ask where a replay is to go."""
+    _open(screen, GOTO, "")
+
+
 def _open(screen: MainScreen, what: str, value: str) -> None:
     if screen.plan.keys is None:
         screen.monitor.say("there is no room to type in: make the terminal larger")
@@ -88,7 +97,7 @@ def _open(screen: MainScreen, what: str, value: str) -> None:
     screen.keys_line.display = False
     asking.line.placeholder = ASKS[what]
     asking.line.value = value
-    asking.line.focus()
+    screen.set_focus(asking.line)  # now: focus() does it later, and what is typed until then is lost
 
 
 def typed(screen: MainScreen, value: str) -> None:
@@ -99,9 +108,11 @@ def typed(screen: MainScreen, value: str) -> None:
 
 
 def entered(screen: MainScreen) -> None:
-    """Enter keeps the filter, or accepts the boundary with the note."""
+    """Enter keeps the filter, accepts the boundary with the note, or goes to the place."""
     close(screen, keep=True)
     asking = screen.asking
+    if asking.what == GOTO and asking.line.value.strip():
+        screen.monitor.replay.go(asking.line.value)
     if asking.what == NOTE and asking.noted is not None:
         screen.monitor.accept(asking.noted, asking.line.value.strip())
 

@@ -214,7 +214,7 @@ class LabScreen(Screen[None]):
         self.line.placeholder = f"for instance {ASKS[what][1]}; enter takes it, esc does not"
         self.line.value = ""
         self._lay_out(self.size.width, self.size.height)
-        self.line.focus()
+        self.set_focus(self.line)  # now: focus() does it later, and what is typed until then is lost
 
     @on(Input.Submitted, "#filter")
     def take_number(self) -> None:

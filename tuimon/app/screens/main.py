@@ -11,7 +11,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
-from tuimon.app.actions import PANEL_KEYS, ROOFLINE_ACTIONS, actions
+from tuimon.app.actions import PANEL_KEYS, REPLAY_ACTIONS, ROOFLINE_ACTIONS, actions
 from tuimon.app.moves import clear_filter, move_cursor, move_to_end, select_row, select_shown
 from tuimon.app.panels import PANELS, ranks, target, timeline, tiny
 from tuimon.app.panels import keys as keys_line
@@ -20,7 +20,7 @@ from tuimon.app.panels.target import Status
 from tuimon.app.plan import Plan, plan
 from tuimon.app.ranks import are_one_job
 from tuimon.app.scene import Scene
-from tuimon.app.screens import asking, points, steps
+from tuimon.app.screens import asking, points, replay, steps
 from tuimon.app.screens.asking import AskLine, put
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.app.widgets.panel_widget import PanelWidget
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 BINDINGS: list[BindingType] = [
     # first: a key goes to the first of its actions that is live, see `MainScreen.check_action`
-    *(Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False) for action in ROOFLINE_ACTIONS),
-    *(Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False) for action in actions("main")),
+    *(
+        Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False)
+        for action in (*ROOFLINE_ACTIONS, *REPLAY_ACTIONS, *actions("main"))
+    ),
     *(Binding(key, f"zoom({key})", f"panel {key}", id=f"panel-{key}", show=False) for key in PANEL_KEYS),
 ]
 
@@ -43,7 +45,7 @@ person chose to draw more often."""
 LOCAL_HZ = 4.0
 
 
-class MainScreen(Screen[None]):
+class MainScreen(points.RooflineKeys, replay.ReplayKeys, Screen[None]):
     """All panels, or one of them on the full screen."""
 
     BINDINGS = BINDINGS
@@ -69,7 +71,9 @@ class MainScreen(Screen[None]):
         return cast("MonitorApp", self.app)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The roofline's own keys are live while it has the keys: otherwise they are those of the main screen."""
+        """Keys of the roofline, and of a replay, are live while there is one: otherwise they are those of the main screen."""
+        if action in replay.ACTIONS:
+            return self.monitor.replay.is_played
         return self.focus_id == points.PANEL or action not in points.ACTIONS
 
     @property
@@ -148,6 +152,7 @@ class MainScreen(Screen[None]):
                 scene.glyphs,
                 bool(scene.ranks),
                 self._labels(scene),
+                scene.replay is not None,
             )
             changed += self.keys_line.show(fitted(lines, width, height, scene.glyphs))
         return changed
@@ -160,10 +165,12 @@ class MainScreen(Screen[None]):
     def _labels(self, scene: Scene) -> dict[str, str]:
         """What keys are called where they mean something a little different."""
         labels = {}
+        if scene.replay is not None:
+            labels["play"] = "play" if scene.replay.paused or scene.replay.over else "pause"
         if scene.ranks and not are_one_job(scene.ranks):
-            labels = {"all_ranks": "all", "next_rank": "next"}
+            labels |= {"all_ranks": "all", "next_rank": "next"}
         if self.zoomed == ranks.PANEL.id:
-            labels.update(details="show this one" if labels else "show this rank", all_ranks="back")
+            labels.update(details="show this one" if "next_rank" in labels else "show this rank", all_ranks="back")
         models = [rank.model for rank in scene.ranks] or [scene.model]
         going = [model.target for model in models if model.target.ended is None]
         if going and all(target.attached_ns is None and target.attaching is not None for target in going):
@@ -316,36 +323,6 @@ class MainScreen(Screen[None]):
         """A sentence on a slow step to the clipboard."""
         steps.copy(self)
 
-    # ------------------------------------------------------------------------------------------ the roofline
-
-    def action_point(self, step: int) -> None:
-        """Another point."""
-        self.action_move(step)
-
-    def action_boundary(self) -> None:
-        """The next memory boundary."""
-        points.next_boundary(self)
-
-    def action_trails(self) -> None:
-        """Trails, or none."""
-        points.turn_trails(self)
-
-    def action_whole(self) -> None:
-        """The whole process as one point, or all points."""
-        points.turn_whole(self)
-
-    def action_window(self) -> None:
-        """The page of profiler windows."""
-        self.monitor.open_windows()
-
-    def action_hypothesis(self) -> None:
-        """The selected point into the lab."""
-        points.take_into_lab(self)
-
-    def action_lab(self) -> None:
-        """The lab, as it was left."""
-        self.monitor.open_lab()
-
     # ------------------------------------------------------------------------------------------ what is typed
 
     def action_filter(self) -> None:
@@ -385,6 +362,14 @@ class MainScreen(Screen[None]):
         self.changed()
 
     # ------------------------------------------------------------------------------------------ for the whole app
+
+    def action_lab(self) -> None:
+        """The lab, as it was left."""
+        self.monitor.open_lab()
+
+    def action_record(self) -> None:
+        """Begin to record, or stop."""
+        self.monitor.record()
 
     def action_look(self) -> None:
         """What to look at first."""

@@ -10,7 +10,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from tuimon.app.actions import Scope, actions
+from tuimon.app.action import Scope
+from tuimon.app.actions import actions
 from tuimon.app.panels import keys as keys_line
 from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.target import Status
@@ -81,7 +82,8 @@ class PageScreen(Screen[None]):
         page = [title, [(glyphs.horizontal * width, "rule")], *lines[self.top : self.top + room]]
         changed = self.body.show(fitted(page, width, height, glyphs))
         width, height = self.keys_line.size
-        footer = keys_line.draw(self.SCOPE, status.message, [], width, glyphs)
+        over = scene.replay is not None or scene.model.target.how == "file"  # no window is opened in it
+        footer = keys_line.draw("page" if self.SCOPE == "window" and over else self.SCOPE, status.message, [], width, glyphs)
         if not status.message and footer:
             room = width - line_cells(footer[0]) - len("   scroll ")
             keys = next((keys for keys in ("j k pgdn pgup", "j k") if len(keys) <= room), "")

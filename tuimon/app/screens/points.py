@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tuimon.app.actions import ROOFLINE_ACTIONS
 from tuimon.app.moves import select_row
@@ -75,3 +75,35 @@ def select_line(screen: MainScreen, line: int) -> None:
     key = screen.monitor.plane.rows.get(line)
     if key is not None:
         select_row(screen.panels[PANEL].view, key)
+
+
+class RooflineKeys:
+    """What the roofline's own keys do; a part of the main screen."""
+
+    @property
+    def _main(self) -> MainScreen:
+        return cast("MainScreen", self)
+
+    def action_point(self, step: int) -> None:
+        """Another point."""
+        self._main.action_move(step)
+
+    def action_boundary(self) -> None:
+        """The next memory boundary."""
+        next_boundary(self._main)
+
+    def action_trails(self) -> None:
+        """Trails, or none."""
+        turn_trails(self._main)
+
+    def action_whole(self) -> None:
+        """The whole process as one point, or all points."""
+        turn_whole(self._main)
+
+    def action_window(self) -> None:
+        """The page of profiler windows."""
+        self._main.monitor.open_windows()
+
+    def action_hypothesis(self) -> None:
+        """The selected point into the lab."""
+        take_into_lab(self._main)

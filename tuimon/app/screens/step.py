@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from tuimon.app.actions import STEP_ACTIONS, Scope
+from tuimon.app.action import Scope
+from tuimon.app.actions import STEP_ACTIONS
 from tuimon.app.details import step
 from tuimon.app.panels.timeline import beside, none_beside
 from tuimon.app.scene import Scene

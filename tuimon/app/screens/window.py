@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from tuimon.app.actions import WINDOW_ACTIONS, Scope
+from tuimon.app.action import Scope
+from tuimon.app.actions import WINDOW_ACTIONS
 from tuimon.app.details import window
 from tuimon.app.screens.page import PageScreen
 
