@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tests.report.obeys import obeying
 from tuimon import events as ev
 from tuimon.model import Model
+from tuimon.report import build
 
 MS = 1_000_000
 FILE = "/home/user/model.py"
@@ -77,3 +81,8 @@ def model_of(events: list[ev.Event]) -> Model:
     model = Model()
     model.apply(events)
     return model
+
+
+def reported(model: Model, **known: Any) -> dict[str, Any]:
+    """Its report, which obeys the published schema."""
+    return obeying(build(model, **known))

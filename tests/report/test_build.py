@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.report.jobs import FILE, model_of, training
+from tests.report.jobs import FILE, model_of, reported, training
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.report import build, render
+from tuimon.report import render
 from tuimon.report.compiler import parts
 from tuimon.roofline.ceilings import load_ceilings
 
@@ -51,7 +51,7 @@ TOP = {*KEYS, "schema", "aggregation", "slow_steps", "ranks"}
 
 @pytest.fixture
 def report() -> dict[str, Any]:
-    return build(model_of(training()))
+    return reported(model_of(training()))
 
 
 def test_every_key_of_the_contract_is_there(report: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ def test_every_key_of_the_contract_is_there(report: dict[str, Any]) -> None:
 
 
 def test_an_empty_model_has_every_key_and_claims_nothing() -> None:
-    report = build(Model())
+    report = reported(Model())
     assert set(report) >= TOP
     assert report["steps"]["median"] is None and report["gpu"] is None and report["findings"] == []
     assert report["warmup"]["compile_s"]["total"] is None
@@ -110,7 +110,7 @@ def test_crossings_that_cannot_be_counted_are_null() -> None:
     events.append(
         ev.GraphBroke(10**12, "7/0", 0, "r", "k", None, "whole", FILE, 90, skipped_frame=True, stack=((FILE, 90, "whole"),))
     )
-    report = build(model_of(events))
+    report = reported(model_of(events))
     boundary = next(b for b in report["boundaries"] if b["line"] == 90)
     assert boundary["crossings"] is None and boundary["per_step"] is None and boundary["share_of_step"] is None
     assert any(boundary["key"] in gap["what"] for gap in report["coverage"]["not_available"])
@@ -140,7 +140,7 @@ def test_times_are_unix_times(report: dict[str, Any]) -> None:
 
 def test_the_chosen_ceiling_is_in_the_report() -> None:
     ceiling = load_ceilings()[0]
-    found = build(model_of(training()), ceiling=ceiling)["roofline"]["ceiling"]
+    found = reported(model_of(training()), ceiling=ceiling)["roofline"]["ceiling"]
     assert found == {
         "name": ceiling.name,
         "peak": ceiling.peak_flops,

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.model import ranks
-from tests.report.jobs import model_of, training
+from tests.report.jobs import model_of, reported, training
 from tuimon import events as ev
 from tuimon.draw.text import cells
 from tuimon.model import Model
 from tuimon.model.ranks.lateness import Lateness
-from tuimon.report import build, render
+from tuimon.report import render
 from tuimon.report.ranks import Watched
 
 
@@ -29,7 +29,7 @@ def watched(lateness: Lateness | None) -> list[Watched]:
 
 def report_of(lateness: Lateness | None) -> dict[str, Any]:
     found = watched(lateness)
-    return build(found[0].model, ranks=found)
+    return reported(found[0].model, ranks=found)
 
 
 @pytest.fixture(scope="module")
@@ -106,5 +106,5 @@ def test_of_many_ranks_those_that_stand_out_have_a_line() -> None:
     lateness = ranks.compared(job, 40)
     one = model(0)
     found = [Watched(f"rank {rank}", rank, 4000 + rank, None, one, rank, lateness) for rank in range(40)]
-    lines = [line for line in render(build(one, ranks=found), "text").splitlines() if "after the first" in line]
+    lines = [line for line in render(reported(one, ranks=found), "text").splitlines() if "after the first" in line]
     assert 0 < len(lines) <= 8 and any(line.startswith("  rank 33:") for line in lines)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.report.jobs import reported
 from tests.roofline.jobs import HOST, added, calls, graph, model_of, product, row
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.report import build, render
+from tuimon.report import render
 from tuimon.roofline.inforce import Known
 from tuimon.roofline.points import RULE
 
@@ -29,7 +30,7 @@ def job() -> Model:
 
 @pytest.fixture
 def report() -> dict[str, Any]:
-    return build(job(), known=HOST)
+    return reported(job(), known=HOST)
 
 
 def gaps(report: dict[str, Any]) -> dict[str, str]:
@@ -60,14 +61,14 @@ def test_each_region_has_its_operations_and_bytes_or_a_reason(report: dict[str, 
 
 
 def test_a_region_that_was_called_once_has_its_operations_too() -> None:
-    report = build(model_of(product(), added(1), calls(1, 40, 1)), known=HOST)
+    report = reported(model_of(product(), added(1), calls(1, 40, 1)), known=HOST)
     assert report["regions"][0]["flop"]["value"] == 2e9
     assert report["roofline"]["flop_known_for"] is None
     assert "roofline.flop_known_for" in gaps(report)
 
 
 def test_without_graphs_the_reason_is_told_once() -> None:
-    report = build(model_of(added(1), added(2, "1/0"), calls(1, 40, 3), calls(2, 40, 3, 2.0)))
+    report = reported(model_of(added(1), added(2, "1/0"), calls(1, 40, 3), calls(2, 40, 3, 2.0)))
     assert {"regions.flop", "regions.bytes"} <= set(gaps(report))
     assert report["roofline"]["flop_known_for"] == 0.0
     assert report["roofline"]["ceiling"] is None
@@ -76,7 +77,7 @@ def test_without_graphs_the_reason_is_told_once() -> None:
 
 def test_ceilings_of_no_machine_of_this_job_are_not_told() -> None:
     packaged = Known(ceilings=HOST.ceilings)
-    found = build(job(), known=packaged)["roofline"]
+    found = reported(job(), known=packaged)["roofline"]
     assert (found["ceiling"], found["ceilings"]) == (None, [])
     assert any("tuimon calibrate" in note for note in found["notes"])
 
@@ -99,7 +100,7 @@ def test_the_text_is_never_wider_than_a_terminal(report: dict[str, Any]) -> None
 
 def test_a_window_tells_what_it_cost() -> None:
     closed = ev.WindowChanged(5, 1, "closed", steps=5, job_s=0.284, slower=1.7)
-    report = build(model_of(closed))
+    report = reported(model_of(closed))
     assert report["coverage"]["windows"] == 1
     assert report["roofline"]["windows"] == [{"state": "closed", "why": "", "steps": 5, "job_s": 0.284, "slower": 1.7}]
     assert "a window of 5 steps: the job stood still for 284 ms, its steps 1.70 times as long" in " ".join(

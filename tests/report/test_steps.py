@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.model.slow_jobs import DATA, GC, Job
-from tests.report.jobs import model_of, training
+from tests.report.jobs import model_of, reported, training
 from tuimon.model import Model
 from tuimon.model.steps.parts import CATEGORIES
-from tuimon.report import build, phrases, render
+from tuimon.report import phrases, render
 
 KEYS = {
     "index", "index_certain", "at", "rank", "duration", "usual", "ratio", "cause", "detail", "named", "causes", "evidence",
@@ -32,7 +32,7 @@ def job() -> Job:
 
 @pytest.fixture
 def report() -> dict[str, Any]:
-    return build(job().model)
+    return reported(job().model)
 
 
 def test_slow_steps_have_their_keys_and_their_causes(report: dict[str, Any]) -> None:
@@ -75,14 +75,14 @@ def test_a_period_is_a_trend_and_a_finding(report: dict[str, Any]) -> None:
 
 
 def test_a_steady_job_has_an_empty_list_and_one_without_steps_has_none() -> None:
-    assert build(Job().steps(60).model)["slow_steps"] == []
-    empty = build(Model())
+    assert reported(Job().steps(60).model)["slow_steps"] == []
+    empty = reported(Model())
     assert empty["slow_steps"] is None and empty["steps"]["breakdown"] is None
     assert {"slow_steps", "steps.breakdown", "steps.source"} <= {gap["what"] for gap in empty["coverage"]["not_available"]}
 
 
 def test_what_was_dropped_is_the_reason_where_there_is_no_breakdown() -> None:
-    report = build(model_of(training()))
+    report = reported(model_of(training()))
     assert report["steps"]["breakdown"] is None
     whys = {gap["what"]: gap["why"] for gap in report["coverage"]["not_available"]}
     assert "dropped" in whys["steps.breakdown"]
@@ -116,14 +116,14 @@ def test_more_than_are_listed_are_counted() -> None:
         many.steps(9)
         many.step((GC, 150), flags=2 << 8)
     many.steps(2)
-    report = build(many.model)
+    report = reported(many.model)
     assert len(report["slow_steps"]) == 30
     assert "and 10 before these" in render(report, "text") and "and 10 before these" in render(report, "md")
-    assert render(build(Job().steps(60).model), "text").count("none seen") >= 1
+    assert render(reported(Job().steps(60).model), "text").count("none seen") >= 1
 
 
 def test_a_function_to_mark_by_that_never_came_is_said_to_be_missing() -> None:
     told = job().model
     told.coverage.instruments["marked steps"] = "on: there is no train:stpe in the job yet"
-    gaps = build(told)["coverage"]["not_available"]
+    gaps = reported(told)["coverage"]["not_available"]
     assert {"what": "steps.marked", "why": "there is no train:stpe in the job yet"} in gaps

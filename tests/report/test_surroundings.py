@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tests.report.jobs import reported
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.report import build, machine, render
+from tuimon.report import machine, render
 
 S = 1_000_000_000
 GIB = 2**30
@@ -41,7 +42,7 @@ def report_of(*events: ev.Event) -> tuple[dict[str, Any], dict[str, str]]:
     """The report, and its reasons; fails where a null has none."""
     model = Model()
     model.apply(events)
-    report = build(model)
+    report = reported(model)
     whys = {gap["what"]: gap["why"] for gap in report["coverage"]["not_available"]}
     if report["gpu"] is not None and model.surroundings.host is not None:
         for place in [*nulls(report["gpu"], "gpu"), *nulls(report["host"], "host")]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.report.obeys import obeying
+
 ROOT = Path(__file__).parents[2]
 TUIMON = (sys.executable, "-m", "tuimon")
 LIMIT_S = 600.0
@@ -34,9 +36,9 @@ class Ran:
 
     @property
     def report(self) -> dict[str, Any]:
-        """stdout as the JSON object that it has to be."""
-        report: dict[str, Any] = json.loads(self.out)
-        return report
+        """stdout as the JSON object that it has to be; a report and a comparison obey their published schema."""
+        found: dict[str, Any] = json.loads(self.out)
+        return obeying(found) if str(found.get("schema", "")).startswith(("tuimon.report/", "tuimon.compare/")) else found
 
 
 def tuimon(*words: str, cwd: Path | None = None, stdin: str = "", limit: float = LIMIT_S, **env: str) -> Ran:

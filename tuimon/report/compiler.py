@@ -24,14 +24,15 @@ def frames(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
 
 def _frame(model: Model, frame: Frame, gaps: Gaps) -> dict[str, Any]:
     eager, why_not = eager_calls(model, frame)
-    compiled, compiled_why_not = compiled_calls(frame)
-    if eager is None:
-        gaps.add(f"frames[{frame.key}].eager_calls", why_not)
-    if compiled is None:
-        gaps.add(f"frames[{frame.key}].compiled_calls", compiled_why_not)
+    compiled, compiled_why_not = compiled_calls(model, frame)
     calls = None if eager is None or compiled is None else compiled + eager
-    if calls is None:
-        gaps.add(f"frames[{frame.key}].calls", why_not or compiled_why_not)
+    if not model.recorded.missing("calls"):  # that is said of all frames together
+        if eager is None:
+            gaps.add(f"frames[{frame.key}].eager_calls", why_not)
+        if compiled is None:
+            gaps.add(f"frames[{frame.key}].compiled_calls", compiled_why_not)
+        if calls is None:
+            gaps.add(f"frames[{frame.key}].calls", why_not or compiled_why_not)
     limit_hit = frame.refused_compile_id is not None
     fell_back = why = None
     if limit_hit:
@@ -167,9 +168,11 @@ def warmup(model: Model, gaps: Gaps) -> dict[str, Any]:
     gaps.add("warmup.caches.triton", "torch writes no record of Triton's own cache")
     if unknown:
         gaps.add("warmup.caches", f"the record of {unknown} compilations from before the attach tells no cache lookup")
-    seen = len(model.compilations) > unknown or not model.compilations
+    compiles = not model.recorded.missing("compiles")
+    untold = "warmup.caches" in model.coverage.not_available  # a file that tells lookups without their results
+    seen = compiles and (len(model.compilations) > unknown or not model.compilations)
     caches: dict[str, Any] = {
-        name: {result: counts[result] for result in RESULTS} if counts or (seen and name != "triton") else None
+        name: {result: counts[result] for result in RESULTS} if counts or (seen and not untold and name != "triton") else None
         for name, counts in counted.items()
     }
     autotune = [compilation.autotune_s for compilation in model.compilations if compilation.autotune_s is not None]
@@ -179,8 +182,8 @@ def warmup(model: Model, gaps: Gaps) -> dict[str, Any]:
         "compile_s": sums,
         "caches": caches,
         "autotune_s": sum(autotune) if autotune else None,
-        "over": warm(model),
-        "steps": model.warmup.steps,
+        "over": warm(model) if compiles else None,
+        "steps": model.warmup.steps if compiles else None,
         "memory": _memory(model, gaps),
     }
 

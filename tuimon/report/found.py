@@ -10,10 +10,10 @@ from tuimon.model.findings import findings as conclude
 from tuimon.model.ranks.lateness import Lateness
 
 
-def findings(model: Model, ranks: Sequence[Lateness] = ()) -> list[dict[str, Any]]:
+def findings(model: Model, ranks: Sequence[Lateness] = (), beside: Sequence[tuple[str, Model]] = ()) -> list[dict[str, Any]]:
     """`findings[]`, most costly first; empty for a healthy job. `cost` is in seconds, None where it is not known.
 
-    `ranks`: of each job, what is known of its ranks beside each other.
+    `ranks`: of each job, what is known of its ranks beside each other; `beside`: all processes, by name.
     """
     return [
         {
@@ -24,5 +24,5 @@ def findings(model: Model, ranks: Sequence[Lateness] = ()) -> list[dict[str, Any
             "evidence": list(finding.evidence),
             "next_step": finding.next_step,
         }
-        for finding in conclude(model, ranks)
+        for finding in conclude(model, ranks, beside)
     ]

@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from tuimon.draw.text import clean
-from tuimon.report import machine, phrases, roofline
+from tuimon.report import machine, phases, phrases, roofline, spans
+from tuimon.report.environment import environment_lines
 from tuimon.report.ranks import named
 
 MOST = 20
@@ -20,28 +21,36 @@ def markdown(report: dict[str, Any]) -> str:
     limits = {frame["key"]: frame for frame in report["frames"]}
     lines = [f"# tuimon report: {plain(report['target']['command']) or 'unknown command'}", ""]
     lines += [f"- {plain(line)}" for line in phrases.target_lines(report["target"])]
-    lines += [f"- rule: {plain(report['aggregation']['rule'])}", f"- {plain(phrases.step_line(report['steps']))}"]
-    told = [phrases.how_line(report["steps"]), phrases.breakdown_line(report["steps"]), *phrases.trend_lines(report["trends"])]
+    lines += [f"- rule: {plain(report['aggregation']['rule'])}", f"- {plain(_steps(report))}"]
+    told = [phrases.how_line(report["steps"]), phrases.breakdown_line(report["steps"]), phrases.compiling_line(report)]
+    told += phrases.trend_lines(report["trends"])
     lines += [f"- {plain(line)}" for line in told if line]
     lines += _ranks(report["ranks"] or [], report["ranks_verdict"] or [])
     lines += ["", "## Look at first", "", *_findings(report["findings"])]
+    lines += _bullets("Phases", phases.phase_lines(report["phases"]))
     if report["slow_steps"] is not None:
         lines += ["", "## Slow steps", "", *_slow(report)]
-    lines += ["", "## Graph breaks and the boundaries they leave", "", *_boundaries(report["boundaries"])]
-    lines += ["", "## Recompiles", "", *_recompiles(report["recompiles"], limits)]
+    lines += ["", "## Graph breaks and the boundaries they leave", "", *_boundaries(report)]
+    lines += ["", "## Recompiles", "", *_recompiles(report, limits)]
     fallen = [f"- {plain(phrases.fallen(f))}" for f in report["frames"] if f["fell_back"]]
     if fallen:
         lines += ["", "## Frames that fell back to eager", "", *fallen]
-    lines += ["", "## Regions", "", *_regions(report["regions"])]
+    lines += ["", "## Regions", "", *_regions(report["regions"], report["target"]["how"] == "file")]
     lines += ["", "## Roofline", "", *_roofline(report["roofline"])]
+    lines += _bullets("Waits, cache lookups and gaps between regions", spans.lines(report["spans"]))
     lines += ["", "## Compile time, machine, watching", ""]
-    lines.append(f"- compile time: {plain(phrases.compile_time(report['warmup']['compile_s']))}")
-    lines.append(f"- caches: {plain(phrases.cache_line(report['warmup']['caches']))}")
+    missing = phrases.not_in_file(report, "compiles")
+    lines.append(f"- compile time: {plain(missing or phrases.compile_time(report['warmup']['compile_s']))}")
+    lines += [] if missing else [f"- caches: {plain(phrases.cache_line(report))}"]
     warm = phrases.warm_line(report["warmup"], report["steps"])
     lines += [f"- {plain(warm)}"] if warm else []
     for head, facts in [machine.host(report["host"]), *(machine.gpu(gpu) for gpu in report["gpu"] or ())]:
         lines += [f"- {plain(head)}", *(f"  - {plain(fact)}" for fact in facts)]
-    lines.append(f"- {plain(phrases.watching_line(report['coverage']))}")
+    watching = phrases.watching_line(report["coverage"])
+    lines += [f"- {plain(watching)}"] if watching else []
+    lines += _bullets("Recording", phases.recording_lines(report["recording"]))
+    lines += _bullets("Environment", environment_lines(report))
+    lines += _bullets("How numbers were made", [f"{what}: {rule}" for what, rule in report["aggregation"].items()])
     lines += ["", "## Not known", ""]
     lines += [f"- {plain(line)}" for line in phrases.gap_lines(report["coverage"]["not_available"])]
     return "\n".join(lines) + "\n"
@@ -50,6 +59,10 @@ def markdown(report: dict[str, Any]) -> str:
 def plain(text: object) -> str:
     """Text with every character that Markdown would act on made literal."""
     return _MEANS_SOMETHING.sub(r"\\\1", clean(str(text)))
+
+
+def _bullets(title: str, told: list[str]) -> list[str]:
+    return ["", f"## {title}", "", *(f"- {plain(line)}" for line in told)] if told else []
 
 
 def _row(*cells: object) -> str:
@@ -86,7 +99,7 @@ def _findings(findings: list[dict[str, Any]]) -> list[str]:
 def _slow(report: dict[str, Any]) -> list[str]:
     slow = report["slow_steps"]
     if not slow:
-        return ["none seen"]
+        return [phrases.none_slow(report["steps"])]
     lines = [plain(report["aggregation"]["slow_steps"]), ""]
     for one in slow[-MOST:]:
         lines.append(f"- {plain(phrases.slow_title(one))}")
@@ -94,16 +107,23 @@ def _slow(report: dict[str, Any]) -> list[str]:
     return lines + ([f"\nand {len(slow) - MOST} before these: the JSON form has them all"] if len(slow) > MOST else [])
 
 
-def _boundaries(boundaries: list[dict[str, Any]]) -> list[str]:
+def _nothing(report: dict[str, Any], what: str, seen: str) -> list[str]:
+    """Nothing was seen; or this kind of file does not tell it, which is something else."""
+    return [plain(phrases.not_in_file(report, what) or seen)]
+
+
+def _boundaries(report: dict[str, Any]) -> list[str]:
+    boundaries = report["boundaries"]
     if not boundaries:
-        return ["no graph break seen"]
+        return _nothing(report, "boundaries", "no graph break seen")
     rows = [_row(phrases.boundary_title(b), "; ".join(phrases.boundary_facts(b))) for b in boundaries[:MOST]]
     return _table(("boundary", "what is known"), rows, len(boundaries))
 
 
-def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, Any]]) -> list[str]:
+def _recompiles(report: dict[str, Any], limits: dict[str, dict[str, Any]]) -> list[str]:
+    recompiles = report["recompiles"]
     if not recompiles:
-        return ["none seen"]
+        return _nothing(report, "recompiles", "none seen")
     rows = [
         _row(
             phrases.recompile_title(r, limits),
@@ -116,13 +136,18 @@ def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, An
     return _table(("frame", "what changed", "guard that failed", "cost"), rows, len(recompiles))
 
 
-def _regions(regions: list[dict[str, Any]]) -> list[str]:
+def _steps(report: dict[str, Any]) -> str:
+    missing = phrases.not_in_file(report, "steps.source")
+    return f"steps: {missing}" if missing else phrases.step_line(report["steps"])
+
+
+def _regions(regions: list[dict[str, Any]], of_file: bool) -> list[str]:
     if not regions:
-        return ["no compiled graph has been called while tuimon watched"]
+        return ["no compiled graph in this file" if of_file else "no compiled graph has been called while tuimon watched"]
     rows = [
         _row(
             phrases.region_title(r),
-            r["calls"],
+            phrases.NOT_IN_FILE if r["calls"] is None else r["calls"],
             phrases.population(r["initial"]),
             phrases.population(r["steady"]),
             phrases.population(r["after_guard_change"]),

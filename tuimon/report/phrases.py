@@ -10,6 +10,7 @@ from tuimon.draw.format import count, duration, per_step, percent, size, spread
 from tuimon.draw.text import clean
 from tuimon.model.identity import plain_function
 from tuimon.model.reading import guard_of
+from tuimon.model.slow.rule import LEAST
 
 Facts = dict[str, Any]
 
@@ -18,6 +19,16 @@ MOST_GUARDS = 3
 """So many guards of one recompile are told; the JSON form has them all."""
 MOST_NAMES = 4
 """So many things that are not known for one reason are named; the JSON form has them all."""
+
+
+HOWS = {"run": "started by tuimon", "injected": "attached while it ran", "file": "from a file"}
+NOT_IN_FILE = "not in this file"
+
+
+def not_in_file(report: Facts, what: str) -> str:
+    """Why a part of the report is not known, where that is for the kind of file that it was made of; else empty."""
+    rows = (row for row in report["coverage"]["not_available"] if row["what"] == what)
+    return next((clean(row["why"]) for row in rows if row["why"].startswith(NOT_IN_FILE)), "")
 
 
 def place(file: str | None, line: int | str | None) -> str:
@@ -32,6 +43,8 @@ def many(number: int | None, one: str, more: str | None = None) -> str:
 
 def population(found: Facts) -> str:
     """`312 us [290-355 us] (n 57)`, or `none`."""
+    if found["n"] is None:
+        return NOT_IN_FILE
     if not found["n"]:
         return "none"
     if found["n"] == 1:
@@ -41,13 +54,12 @@ def population(found: Facts) -> str:
 
 def target_lines(target: Facts) -> list[str]:
     """Who was watched, and what became of it."""
-    how = {"run": "started by tuimon", "injected": "attached while it ran", "file": "from a file"}
     facts = [
         f"pid {target['pid']}" if target["pid"] is not None else None,
         f"Python {target['python']}" if target["python"] else None,
         f"torch {target['torch']}" if target["torch"] else "" if target["how"] == "file" else "torch not imported",
         ", ".join(target["devices"]) or None,
-        how.get(target["how"], target["how"]) or None,
+        HOWS.get(target["how"], target["how"]) or None,
     ]
     lines = [", ".join(clean(fact) for fact in facts if fact)]
     if target["steps_before_attach"]:
@@ -66,8 +78,9 @@ def step_line(steps: Facts) -> str:
     if steps["median"] is not None:
         times = f": {duration(steps['median'])} {spread(steps['p10'], steps['p90'])}"
     slow = f", {count(steps['slow'])} slow" if steps["slow"] else ""
-    plain = f"{count(steps['without_compilation'])} without a compilation in them"
-    return f"{many(steps['n'], 'step')} ({source}){times}; {plain}{slow}"
+    known = steps["without_compilation"] is not None
+    plain = f"; {count(steps['without_compilation'])} without a compilation in them" if known else ""
+    return f"{many(steps['n'], 'step')} ({source}){times}{plain}{slow}"
 
 
 def how_line(steps: Facts) -> str:
@@ -75,16 +88,31 @@ def how_line(steps: Facts) -> str:
     return clean(f"steps are told by: {steps['how']}") if steps["how"] else ""
 
 
+def compiling_line(report: Facts) -> str:
+    """That a trace has compilations in it which its steps do not tell apart; empty where it has none."""
+    rows = (row["why"] for row in report["coverage"]["not_available"] if row["what"] == "steps.compile")
+    return next((clean(why) for why in rows), "")
+
+
 def breakdown_line(steps: Facts) -> str:
-    """`a steady step: forward regions 8.1 ms (61%), other python 2.0 ms (15%), ..`; empty where it is not known."""
+    """`a steady step: forward regions 8.1 ms (61%), other python 2.0 ms (15%), ..`; empty where it is not known.
+
+    Where it is not told in which steps there was a compilation, none is called steady.
+    """
     parts = steps["breakdown_mean"]
     total = sum(parts.values()) if parts else 0.0
     if not parts or total <= 0:
         return ""
     ordered = sorted((one for one in parts.items() if one[1] >= 0.001 * total), key=lambda one: -one[1])
-    return "a steady step, on average: " + ", ".join(
+    which = "a step" if steps["without_compilation"] is None else "a steady step"
+    return f"{which}, on average: " + ", ".join(
         f"{name} {duration(value)} ({percent(value / total)})" for name, value in ordered
     )
+
+
+def none_slow(steps: Facts) -> str:
+    """What there is to say where no step was found slow."""
+    return f"none seen: of fewer than {LEAST} steps none is judged" if steps["n"] < LEAST else "none seen"
 
 
 def slow_title(slow: Facts) -> str:
@@ -145,7 +173,7 @@ def boundary_facts(boundary: Facts) -> list[str]:
         if boundary["also"]:
             facts.append(f"because of: {clean(boundary['also'])}")
     if boundary["crossings"] is None:
-        facts.append("crossings not known")
+        facts.append("crossings not known" if boundary["host"]["n"] is not None else f"crossings {NOT_IN_FILE}")
     else:
         step = "" if boundary["per_step"] is None else f" ({per_step(boundary['per_step'])} a step)"
         facts.append(f"{many(boundary['crossings'], 'crossing')}{step}")
@@ -253,7 +281,7 @@ def warm_line(warmup: Facts, steps: Facts) -> str:
     told = []
     if warmup["over"]:
         told.append(f"warm-up over after {many(warmup['steps'], 'step')}")
-    elif steps["source"] is not None:
+    elif warmup["over"] is not None and steps["source"] is not None:
         told.append("warm-up not over")
     memory = warmup["memory"]
     if memory is not None:
@@ -266,12 +294,14 @@ def region_title(region: Facts) -> str:
     """`forward model.py:12 [0/0] forward, inductor`."""
     again = f" after reset {region['generation']}" if region["generation"] else ""
     backend = f", {clean(region['backend'])}" if region["backend"] else ""
-    name = f"{shown(region)} {place(region['file'], region['line'])}"
+    name = f"{shown(region)} {place(region['file'], region['line'])}" if region["file"] else shown(region)
     return f"{name} [{clean(region['compile_id'])}{again}] {region['direction']}{backend}"
 
 
 def region_facts(region: Facts) -> list[str]:
     """The three populations, never mixed."""
+    if region["calls"] is None:
+        return [f"calls {NOT_IN_FILE}", *([f"{count(region['ops'])} operations"] if region["ops"] is not None else [])]
     facts = [many(region["calls"], "call"), f"initial {population(region['initial'])}"]
     facts.append(f"steady {population(region['steady'])}")
     if region["after_guard_change"]["n"]:
@@ -289,20 +319,23 @@ def shown(named: Facts) -> str:
     return clean(plain if plain == named["function"] else f"{plain} from line {named['line']} on")
 
 
-def cache_line(caches: Facts) -> str:
+def cache_line(report: Facts) -> str:
     """`fx_graph 3 hits, 5 misses; aot_autograd ..`, or a sentence that says that none was asked."""
+    caches = report["warmup"]["caches"]
     told = []
     for name, counts in caches.items():
         words = [f"{counts[result]} {result}" for result in ("hit", "miss", "bypass") if counts and counts[result]]
         if words:
             told.append(f"{name} {', '.join(words)}")
     if not told and all(counts is None for counts in caches.values()):
-        return "not known for what was compiled before the attach"
+        return not_in_file(report, "warmup.caches") or "not known for what was compiled before the attach"
     return "; ".join(told) or "no artifact cache was asked"
 
 
 def watching_line(coverage: Facts) -> str:
-    """What watching cost the job, and whether all of it was seen."""
+    """What watching cost the job, and whether all of it was seen; empty where nobody watched."""
+    if coverage["samples"] is None:
+        return ""
     return (
         f"{many(coverage['samples'], 'sample')}, {coverage['dropped']} dropped; "
         f"the hook took {duration(coverage['hook_s'])} of the job's time"
@@ -350,6 +383,5 @@ def _rank_name(row: Facts) -> str:
 
 def rank_whys(rows: list[Facts]) -> list[str]:
     """A sentence for each process that is not attached (any more): what came in between."""
-    return [
-        clean(f"{row['label']}: {row['why']}") for row in rows if row["state"] not in ("attached", "detached") and row["why"]
-    ]
+    fine = ("attached", "detached", "read")
+    return [clean(f"{row['label']}: {row['why']}") for row in rows if row["state"] not in fine and row["why"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from tuimon.model import Model
 from tuimon.model.ranks.lateness import Lateness
 from tuimon.model.ranks.verdicts import Skew
+from tuimon.model.recorded import NOT_IN_FILE
 from tuimon.model.slow.naming import sentence
 from tuimon.report.gaps import Gaps
 
@@ -40,8 +42,11 @@ class Watched:
 
 
 def state(model: Model) -> str:
-    """How it stands with one process: "attached", "attaching", "exited", "lost", "detached" or "refused"."""
+    """How it stands with one process: "attached", "attaching", "exited", "lost", "detached" or "refused"; of a file of another
+    tool "read"."""
     target = model.target
+    if target.ended == "detached" and target.how == "file":
+        return "read"
     if target.ended is not None:
         return target.ended
     return "attached" if target.attached_ns is not None else "attaching"
@@ -54,7 +59,7 @@ def rows(watched: Sequence[Watched], gaps: Gaps) -> list[dict[str, Any]]:
         row = _row(one, {other.key: other for other in watched})
         for field in ("step", "step_median", "compile_s", "breaks", "recompiles"):
             if row[field] is None:
-                gaps.add(f"ranks[{one.label}].{field}", _why_nothing(one.model))
+                gaps.add(f"ranks[{one.label}].{field}", _why_nothing(one.model, field))
         if row["slow_steps"] is None:
             gaps.add(f"ranks[{one.label}].slow_steps", one.model.steps.why_not or _why_nothing(one.model))
         found.append(row)
@@ -99,16 +104,21 @@ def named(rows: Sequence[dict[str, Any]]) -> tuple[str, str, list[dict[str, Any]
     Else ("Processes", "process", rows without numbers, so that their labels stand for them).
     """
     numbers = {row["rank"] for row in rows}
-    commands = {row["command"] for row in rows if row["command"] is not None}
+    commands = {_OWN_PART.sub("rank", row["command"]) for row in rows if row["command"] is not None}
     if len(numbers) == len(rows) and None not in numbers and len(commands) < 2:
         return "Ranks", "rank", list(rows)
     return "Processes", "process", [{**row, "rank": None} for row in rows]
 
 
+_OWN_PART = re.compile(r"rank[_-]?\d+\w*")
+"""What the names of logs have of their rank's own, and command lines too."""
+
+
 def _row(one: Watched, others: dict[int, Watched]) -> dict[str, Any]:
     model = one.model
     target, steps = model.target, model.steps.durations.summary
-    known = target.attached_ns is not None
+    stepped = target.attached_ns is not None and not model.recorded.missing("steps")
+    known = target.attached_ns is not None and not model.recorded.missing("compiles")
     compiled = [one.total_s for one in model.compilations if one.total_s is not None]
     return {
         "rank": _number(one),
@@ -118,12 +128,12 @@ def _row(one: Watched, others: dict[int, Watched]) -> dict[str, Any]:
         "command": target.command or None,
         "state": state(model),
         "why": target.ended_detail or target.attaching,
-        "step": {"n": model.steps.n, "median": steps.median, "p10": steps.p10, "p90": steps.p90} if known else None,
+        "step": {"n": model.steps.n, "median": steps.median, "p10": steps.p10, "p90": steps.p90} if stepped else None,
         "step_median": steps.median,
         **_beside(one, others),
         "slow_steps": _slow(model) if model.steps.source is not None else None,
         "compile_s": sum(compiled) if known else None,
-        "breaks": sum(boundary.breaks for boundary in model.boundaries.values()) if known else None,
+        "breaks": sum(boundary.breaks for boundary in model.boundaries.values()) if known and not _no_breaks(model) else None,
         "recompiles": sum(1 for one in model.recompiles if not one.compilation.refused) if known else None,
     }
 
@@ -184,6 +194,10 @@ def _why_not_compared(one: Watched) -> str:
     target = one.model.target
     if target.attached_ns is None:
         return "tuimon was not attached to it"
+    if one.model.recorded.missing("steps"):
+        return one.model.recorded.missing("steps")
+    if target.how == "file" and (target.rank is None or target.world_size is None):
+        return f"{NOT_IN_FILE}: it does not tell which rank it is of, and of how many"
     if target.rank is None or (target.world_size or 1) < 2:
         return "it is no rank of a distributed job, as far as can be told"
     if one.lateness is None:
@@ -196,7 +210,15 @@ def _why_not_compared(one: Watched) -> str:
     )
 
 
-def _why_nothing(model: Model) -> str:
+def _no_breaks(model: Model) -> str:
+    """Why a file does not tell of graph breaks; "" where it does."""
+    why = model.coverage.not_available.get("boundaries", "")
+    return why if why.startswith(NOT_IN_FILE) else ""
+
+
+def _why_nothing(model: Model, field: str = "step") -> str:
     if model.target.attached_ns is None:
         return "tuimon was not attached to it"
-    return "no step has been timed"
+    if field in ("compile_s", "breaks", "recompiles"):
+        return model.recorded.missing("compiles") or _no_breaks(model)
+    return model.recorded.missing("steps") or "no step has been timed"

@@ -71,7 +71,9 @@ def per_region(found: Roofline, model: Model, gaps: Gaps) -> dict[str, tuple[Fac
     told = {key: _of_region(region, points.get(f"region {key}")) for key, region in model.regions.items()}
     for at, name in enumerate(("flop", "bytes")):
         lacking = [key for key, one in told.items() if one[at] is None]
-        if lacking and len(lacking) == len(told):
+        if lacking and model.recorded.missing("graphs"):
+            gaps.add(f"regions.{name}", model.recorded.missing("graphs"))
+        elif lacking and len(lacking) == len(told):
             gaps.add(f"regions.{name}", _why_no_graph(model, points))
         else:
             for key in lacking:

@@ -23,6 +23,11 @@ def population(durations: Durations) -> dict[str, Any]:
     return {"n": summary.n, "median": summary.median, "p10": summary.p10, "p90": summary.p90, "total": summary.total}
 
 
+def untold() -> dict[str, Any]:
+    """A population of which nothing is known, not even how many."""
+    return dict.fromkeys(("n", "median", "p10", "p90", "total"))
+
+
 Edge = tuple[dict[str, Any] | None, dict[str, Any] | None]
 """What one call of a region computes, and what it reads and writes."""
 
@@ -39,6 +44,8 @@ def regions(model: Model, gaps: Gaps, edges: Mapping[str, Edge]) -> list[dict[st
 
 
 def _region(region: Region, model: Model, flop: dict[str, Any] | None, moved: dict[str, Any] | None) -> dict[str, Any]:
+    known = not model.recorded.missing("calls")
+    told = population if known else lambda _: untold()
     return {
         "compile_id": region.compile_id,
         "generation": region.generation,
@@ -50,10 +57,10 @@ def _region(region: Region, model: Model, flop: dict[str, Any] | None, moved: di
         "line": region.line,
         "backend": region.backend,
         "ops": region.ops,
-        "calls": region.calls,
-        "initial": population(region.initial),
-        "steady": population(region.steady),
-        "after_guard_change": population(region.after_guard_change),
+        "calls": region.calls if known else None,
+        "initial": untold() if model.recorded.missing("compiles") else told(region.initial),
+        "steady": told(region.steady),
+        "after_guard_change": told(region.after_guard_change),
         "share_of_step": region.share.ns / model.steps.steady_ns if model.steps.steady_ns else None,
         "device": population(region.device) if region.device.n else None,
         "flop": flop,
@@ -80,7 +87,7 @@ def boundaries(model: Model, gaps: Gaps) -> list[dict[str, Any]]:
         if all(boundary.sync_looked == 0 for boundary in model.boundaries.values()):
             gaps.add("boundaries.sync", _why_no_sync(model))
     ordered = sorted(model.boundaries.values(), key=lambda b: (-b.share.ns, -b.host.total_ns, -(b.crossings or 0)))
-    for boundary in ordered:
+    for boundary in ordered if not model.recorded.missing("crossings") else ():  # that is said of all together
         if boundary.crossings is None:
             gaps.add(f"boundaries[{boundary.key}].crossings", _why_not_counted(model, boundary))
         elif boundary.skipped_frame:
@@ -99,13 +106,14 @@ def _why_no_sync(model: Model) -> str:
     return "no crossing was looked at while the device had work"
 
 
-def _sync(boundary: Boundary) -> str:
+def sync(boundary: Boundary) -> str:
     if boundary.sync_looked == 0:
         return SYNC_NOT_LOOKED_AT
     return SYNC_SEEN if boundary.sync_waited else SYNC_NONE_SEEN
 
 
 def _boundary(boundary: Boundary, model: Model) -> dict[str, Any]:
+    crossed = not model.recorded.missing("crossings")
     return {
         "key": boundary.key,
         "frame": boundary.frame,
@@ -127,13 +135,13 @@ def _boundary(boundary: Boundary, model: Model) -> dict[str, Any]:
         "requested": boundary.requested,
         "skipped_frame": boundary.skipped_frame,
         "breaks": boundary.breaks,
-        "crossings": boundary.crossings,
+        "crossings": boundary.crossings if crossed else None,
         "counted": boundary.counted or None,
         "per_step": per_step(model, boundary),
-        "host": population(boundary.host),
+        "host": population(boundary.host) if crossed else untold(),
         "device_gap": None,
         "share_of_step": None if boundary.crossings is None else share_of_step(model, boundary),
-        "sync": _sync(boundary),
+        "sync": sync(boundary),
         "sync_looked": boundary.sync_looked,
         "sync_waited": boundary.sync_waited,
         "accepted": boundary.accepted,

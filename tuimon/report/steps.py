@@ -35,19 +35,31 @@ def steps(model: Model, gaps: Gaps) -> dict[str, Any]:
         none = "samples were dropped while the steps ran" if dropped else "no steady step has been seen"
         gaps.add("steps.breakdown", found.why_not or none)
     summary = found.durations.summary
+    counted, compiles = not model.recorded.missing("steps"), not model.recorded.missing("compiles")
     return {
         "source": found.source,
         "how": found.how or None,
         "from": f"{model.steps_since}: step {found.first} is the first whole one" if found.source is not None else None,
-        "n": found.n,
-        "without_compilation": found.steady_n,
+        "n": found.n if counted else None,
+        "without_compilation": found.steady_n if counted and compiles else None,
         "median": summary.median,
         "p10": summary.p10,
         "p90": summary.p90,
-        "breakdown": by_category(steady, median) if steady else None,
-        "breakdown_mean": by_category(steady, _mean) if steady else None,
-        "slow": found.slow_n,
+        "breakdown": _told(model, by_category(steady, median)) if steady else None,
+        "breakdown_mean": _told(model, by_category(steady, _mean)) if steady else None,
+        "slow": found.slow_n if counted else None,
     }
+
+
+UNTOLD = ("compile", "boundary", "gc", "profiler")
+"""Categories that no trace of torch.profiler tells apart: what was of them is in "other python"."""
+
+
+def _told(model: Model, parts: dict[str, float]) -> dict[str, float]:
+    """Without the categories that this kind of file does not tell: a zero would say that there was none."""
+    if not model.recorded.missing("compiles"):
+        return parts
+    return {name: seconds for name, seconds in parts.items() if name not in UNTOLD or seconds}
 
 
 def steady_steps(model: Model) -> list[StepAccount]:

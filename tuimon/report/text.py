@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tuimon.draw.text import cells, clean, cut, pad, wrap
-from tuimon.report import machine, phrases, roofline
+from tuimon.report import machine, phases, phrases, roofline, spans
 from tuimon.report.ranks import named
 
 WIDTH = 80
@@ -27,15 +27,20 @@ def text(report: dict[str, Any]) -> str:
     )
     lines += _section("Look at first", _findings(report["findings"]))
     lines += _section("Steps", _steps(report))
+    lines += _section("Phases", _each(phases.phase_lines(report["phases"])))
     lines += _section("Slow steps", _slow(report))
-    lines += _section("Graph breaks and the boundaries they leave, most costly first", _boundaries(report["boundaries"]))
-    lines += _section("Recompiles", _recompiles(report["recompiles"], limits))
+    lines += _section("Graph breaks and the boundaries they leave, most costly first", _boundaries(report))
+    lines += _section("Recompiles", _recompiles(report, limits))
     lines += _section("Frames that fell back to eager", _fallen(report["frames"]))
-    lines += _section("Regions, most time first", _regions(report["regions"]))
+    regions = "Regions" if phrases.not_in_file(report, "regions.calls") else "Regions, most time first"
+    lines += _section(regions, _regions(report["regions"], report["target"]["how"] == "file"))
     lines += _section("Roofline", _roofline(report["roofline"]))
+    lines += _section("Waits, cache lookups and gaps between regions", _each(spans.lines(report["spans"])))
     lines += _section("Compile time", _compile(report))
     lines += _section("Machine", _machine(report))
-    lines += _section("Watching", _wrapped(phrases.watching_line(report["coverage"])))
+    lines += _section("Recording", _each(phases.recording_lines(report["recording"])))
+    watching = phrases.watching_line(report["coverage"])
+    lines += _section("Watching", _wrapped(watching) if watching else [])
     lines += _section("Not known", _gaps(report["coverage"]["not_available"]))
     return "\n".join(lines) + "\n"
 
@@ -48,6 +53,15 @@ def _wrapped(line: str, indent: str = "  ", hang: str = "") -> list[str]:
     """A line in as many lines as it takes; those after the first are set in by `hang` more."""
     first, *rest = wrap(line, WIDTH - len(indent) - len(hang))
     return [indent + first, *(indent + hang + piece for piece in rest)]
+
+
+def _each(told: Iterable[str]) -> list[str]:
+    return [piece for line in told for piece in _wrapped(line, "  ", "  ")]
+
+
+def _nothing(report: dict[str, Any], what: str, seen: str) -> list[str]:
+    """Nothing was seen; or this kind of file does not tell it, which is something else."""
+    return _wrapped(phrases.not_in_file(report, what) or seen, "  ", "  ")
 
 
 def _facts(facts: Iterable[str], indent: str) -> list[str]:
@@ -86,7 +100,9 @@ def _findings(findings: list[dict[str, Any]]) -> list[str]:
 
 def _steps(report: dict[str, Any]) -> list[str]:
     steps = report["steps"]
-    lines = [phrases.step_line(steps), phrases.how_line(steps), phrases.breakdown_line(steps)]
+    missing = phrases.not_in_file(report, "steps.source")
+    first = f"steps: {missing}" if missing else phrases.step_line(steps)
+    lines = [first, phrases.how_line(steps), phrases.breakdown_line(steps), phrases.compiling_line(report)]
     return [piece for line in [*lines, *phrases.trend_lines(report["trends"])] if line for piece in _wrapped(line, "  ", "  ")]
 
 
@@ -95,7 +111,7 @@ def _slow(report: dict[str, Any]) -> list[str]:
     if slow is None:
         return []  # the section on steps says that there are none
     if not slow:
-        return ["  none seen"]
+        return [f"  {phrases.none_slow(report['steps'])}"]
     lines = _wrapped(report["aggregation"]["slow_steps"], "  ", "  ")
     for one in slow[-MOST:]:
         lines += _wrapped(phrases.slow_title(one), "  ", "  ")
@@ -104,16 +120,16 @@ def _slow(report: dict[str, Any]) -> list[str]:
     return lines + ([f"  and {len(slow) - MOST} before these: --format json has them all"] if len(slow) > MOST else [])
 
 
-def _boundaries(boundaries: list[dict[str, Any]]) -> list[str]:
-    lines = []
+def _boundaries(report: dict[str, Any]) -> list[str]:
+    boundaries, lines = report["boundaries"], []
     for boundary in boundaries[:MOST]:
         lines += _wrapped(phrases.boundary_title(boundary), "  ", "  ")
         lines += _facts(phrases.boundary_facts(boundary), "    ")
-    return [*lines, *_rest(len(boundaries))] or ["  no graph break seen"]
+    return [*lines, *_rest(len(boundaries))] or _nothing(report, "boundaries", "no graph break seen")
 
 
-def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, Any]]) -> list[str]:
-    lines = []
+def _recompiles(report: dict[str, Any], limits: dict[str, dict[str, Any]]) -> list[str]:
+    recompiles, lines = report["recompiles"], []
     for recompile in recompiles[:MOST]:
         lines += _wrapped(phrases.recompile_title(recompile, limits), "  ", "  ")
         facts = phrases.recompile_facts(recompile)
@@ -123,7 +139,7 @@ def _recompiles(recompiles: list[dict[str, Any]], limits: dict[str, dict[str, An
             lines += _wrapped(line, "    ", "  ")
         for guard in phrases.guard_lines(recompile):
             lines += _wrapped(guard if guard.startswith("and ") else f"failed {guard}", "    ", "  ")
-    return [*lines, *_rest(len(recompiles))] or ["  none seen"]
+    return [*lines, *_rest(len(recompiles))] or _nothing(report, "recompiles", "none seen")
 
 
 def _fallen(frames: list[dict[str, Any]]) -> list[str]:
@@ -134,12 +150,13 @@ def _fallen(frames: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _regions(regions: list[dict[str, Any]]) -> list[str]:
+def _regions(regions: list[dict[str, Any]], of_file: bool) -> list[str]:
     lines = []
     for region in regions[:MOST]:
         lines += _wrapped(phrases.region_title(region), "  ", "  ")
         lines += _facts(phrases.region_facts(region), "    ")
-    return [*lines, *_rest(len(regions))] or ["  no compiled graph has been called while tuimon watched"]
+    nothing = "no compiled graph in this file" if of_file else "no compiled graph has been called while tuimon watched"
+    return [*lines, *_rest(len(regions))] or [f"  {nothing}"]
 
 
 def _roofline(found: dict[str, Any]) -> list[str]:
@@ -161,11 +178,11 @@ def _roofline(found: dict[str, Any]) -> list[str]:
 def _compile(report: dict[str, Any]) -> list[str]:
     warmup, compilations = report["warmup"], len(report["compiles"])
     if not compilations:
-        return ["  no compilation seen"]
+        return _nothing(report, "compiles", "no compilation seen")
     warm = phrases.warm_line(warmup, report["steps"])
     total = phrases.compile_time(warmup["compile_s"])
     lines = _wrapped(f"{phrases.many(compilations, 'compilation')}, {total}", "  ", "  ")
-    lines += _wrapped(f"caches: {phrases.cache_line(warmup['caches'])}", "  ", "  ")
+    lines += _wrapped(f"caches: {phrases.cache_line(report)}", "  ", "  ")
     return lines + (_wrapped(warm, "  ", "  ") if warm else [])
 
 

@@ -1,0 +1,84 @@
+"""`tuimon compare A B`: two recordings, or two other files of a kind, beside each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tuimon.commands.options import DONE, FAILED, Options, deliver, say
+from tuimon.model import Model
+from tuimon.sources.files import Opened, Progress, open_any
+from tuimon.sources.trace_file import Unreadable
+
+TOLD_EVERY_S = 3.0
+"""So often it is said how far a large file has been read."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """One of the two files, folded."""
+
+    opened: Opened
+    model: Model
+    ranks: int
+    """How many the file or folder holds; this is the first, or the one that was asked for."""
+
+
+def run(first: Path, second: Path, options: Options, *, phase: str | None = None, seed: int | None = None) -> int:
+    """Compare two files and deliver it. Gives 1, with a sentence, where one cannot be read, and 1 where they are no pair: the
+    checks are delivered then all the same."""
+    from tuimon.report.compare import SEED, compare
+    from tuimon.report.compare_render import render
+
+    sides = []
+    for path in (first, second):
+        try:
+            sides.append(read(path, options.judge))
+        except Unreadable as error:
+            say(f"{path} {error}")
+            return FAILED
+    a, b = sides
+    made: dict[str, Any] = compare(
+        a.model,
+        b.model,
+        names=(str(first), str(second)),
+        kinds=(a.opened.kind, b.opened.kind),
+        ranks=(a.ranks, b.ranks),
+        phase=phase,
+        seed=SEED if seed is None else seed,
+    )
+    status = deliver(render(made, options.format), options.output)
+    if not made["comparable"]:
+        say(made["verdict"])
+    return status if status != DONE or made["comparable"] else FAILED
+
+
+def read(path: Path, judge: Callable[[Model], None] | None = None) -> Read:
+    """A file, or the lowest rank of a folder, folded to its end. Raises Unreadable."""
+    members, _ = open_any(path)
+    opened = min(members, key=lambda one: (one.rank is None, one.rank or 0))
+    model = Model()
+    if judge is not None:
+        judge(model)
+    try:
+        for batch in opened.events(_narrated(path)):
+            model.apply(batch)
+    except OSError as error:
+        raise Unreadable(f"could not be read to its end: {(error.strerror or str(error)).lower()}") from None
+    return Read(opened, model, len(members))
+
+
+def _narrated(path: Path) -> Progress:
+    told = time.monotonic()
+
+    def progress(done: int, of: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if of and now - told >= TOLD_EVERY_S:
+            told = now
+            say(f"reading {path.name}: {min(1.0, done / of):.0%}")
+
+    return progress
