@@ -161,6 +161,10 @@ class LiveFeed:
             parts.append(f"{count} of the hook could not be read; the last one: {self._unread_why}")
         return "; ".join(parts) or None
 
+    def tell(self, event: ev.Event) -> None:
+        """Put an event of tuimon's own among those that come; from any thread."""
+        self._inbox.put(event)
+
     def pump(self) -> None:
         """Take in what has come. For owners that have no screen to update."""
         self.model.apply(self.drain())

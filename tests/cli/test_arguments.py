@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tuimon import cli
-from tuimon.commands.options import Options
+from tuimon.commands.options import Options, Record
 from tuimon.model import Model
 
 
 def parsed(*words: str) -> Options:
-    return cli._options(cli._parser().parse_args(words))
+    return cli._options(cli.make_parser().parse_args(words))
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,24 @@ def parsed(*words: str) -> Options:
         ("demo", "--slow-over", "1e12"),
         ("attach", "1", "--slow-over"),
         ("list", "--slow-over", "5"),
+        ("record",),
+        ("record", "1"),
+        ("record", "-o", "/tmp/x.tuimon"),
+        ("record", "-o", "/tmp/x.tuimon", "--"),
+        ("record", "1", "-o", "/tmp/x.tuimon", "--", "true"),
+        ("record", "1", "-o", "/tmp/x.tuimon", "--max-size", "0"),
+        ("record", "1", "-o", "/tmp/x.tuimon", "--phases", "steady"),
+        ("record", "1", "-o", "/tmp/x.tuimon", "--phases", "steady=0"),
+        ("attach", "1", "--prometheus", "/tmp/tuimon.txt"),
+        ("attach", "1", "--prometheus", "/no/such/folder/tuimon.prom"),
+        ("list", "--prometheus", "/tmp/tuimon.prom"),
+        ("replay",),
+        ("replay", "x", "--speed", "0"),
+        ("report",),
+        ("compare", "a"),
+        ("export", "x", "-o", "y"),
+        ("export", "x", "--to", "csv"),
+        ("export", "x", "--to", "svg", "-o", "y"),
         ("--no-such-option",),
     ],
 )
@@ -91,10 +109,33 @@ def test_help_lists_what_there_is_and_nothing_else(capsys: pytest.CaptureFixture
         cli.main(["--help"])
     assert ended.value.code == 0
     listed = capsys.readouterr().out
-    for command in ("attach", "run", "list", "doctor", "demo", "lab", "replay", "report", "calibrate"):
+    for command in (
+        "attach", "run", "record", "list", "doctor", "demo", "lab", "replay", "report", "compare", "export", "calibrate",
+    ):  # fmt: skip
         assert f"\n    {command} " in listed
-    for planned in ("record", "compare", "relay"):
-        assert f"\n    {planned} " not in listed
+    assert "\n    relay " not in listed
+
+
+def test_what_record_is_told() -> None:
+    options = parsed("record", "1", "-o", "run.tuimon", "--max-size", "7", "--phases", "initial=1,steady=2.5s")
+    assert options.record == Record(Path("run.tuimon"), 7 << 20) and options.output is None
+    assert options.headless and not options.reported
+    assert [(one.name, one.steps, one.seconds) for one in options.phases] == [("initial", 1, None), ("steady", None, 2.5)]
+    assert parsed("record", "1", "-o", "run.tuimon", "--format", "json").reported
+    assert parsed("attach", "1", "-o", "report.json").record is None and parsed("attach", "1").reported
+
+
+def test_a_recording_that_could_not_be_written_is_said_before_anything_starts(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    there = tmp_path / "there.tuimon"
+    there.write_text("mine")
+    (tmp_path / "link.tuimon").symlink_to(there)
+    for name, says in (("there.tuimon", "--force"), ("link.tuimon", "no ordinary file"), ("no/x.tuimon", "no directory")):
+        assert cli.main(["record", "-o", str(tmp_path / name), "--", "echo", "started"]) == 1
+        captured = capfd.readouterr()
+        assert says in captured.err and "started" not in captured.out + captured.err
+    assert there.read_text() == "mine"
 
 
 def test_options_may_stand_before_and_behind_the_command() -> None:

@@ -13,6 +13,7 @@ from tests.sources.test_kineto import REAL as FILES
 from tests.sources.test_kineto import kernel, launch, op, real
 from tests.support.terminal import Terminal
 from tuimon import cli
+from tuimon.commands import replay
 from tuimon.commands.options import DONE, FAILED, USAGE
 
 H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85_018_279_936, "computeMajor": 9, "computeMinor": 0}
@@ -44,7 +45,7 @@ def test_the_report_of_a_trace(command: tuple[str, ...], trace: Path, capsys: py
     (point,) = report["roofline"]["points"]
     assert point["name"].startswith("mm 8192x8192")
     gaps = {one["what"]: one["why"] for one in report["coverage"]["not_available"]}
-    assert gaps["frames"] == "a profiler's trace tells nothing of compilations"
+    assert gaps["frames"] == "a profiler's trace does not tell what was compiled, nor why"
 
 
 def test_the_point_lies_below_the_devices_own_ceiling(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,19 +58,18 @@ def test_the_point_lies_below_the_devices_own_ceiling(trace: Path, capsys: pytes
 
 def test_a_file_that_is_none_of_these_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.log"
-    path.write_text("V1130 12:00:00.123456 1 torch/x.py:1] {}\n")
+    path.write_text("V1130 12:00:00.123456 1 torch/x.py:1] [0/0] Graph break at line 3\n")
     for command in (["report"], ["replay", "--headless"]):
         assert cli.main([*command, str(path)]) == FAILED
         captured = capsys.readouterr()
-        assert captured.out == "" and f"{path} is a TORCH_TRACE log; this version reads" in captured.err
+        assert captured.out == "" and f"{path} is what TORCH_LOGS prints; TORCH_TRACE=DIR" in captured.err
     assert cli.main(["report", str(tmp_path / "none")]) == FAILED
     assert "no such file" in capsys.readouterr().err
 
 
 def test_no_file_is_wrong_usage(tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["report"])
-    assert ended.value.code == USAGE
+    assert cli.main(["report"]) == USAGE
+    assert "tuimon report run.tuimon" in capsys.readouterr().err
     assert cli.main(["report", str(trace), "-o", str(tmp_path)]) == USAGE
 
 
@@ -101,6 +101,15 @@ def test_on_the_screen_the_roofline_is_in_front(trace: Path, size: tuple[int, in
         assert terminal.ended() == 0
     finally:
         terminal.close()
+
+
+def test_the_panel_in_front_does_not_hang_on_how_fast_a_file_is_read(tmp_path: Path) -> None:
+    for at, filler in enumerate((0, 2**20 - 12, 3 * 2**20)):  # within a chunk, over the end of one, in a later one
+        path = tmp_path / f"{at}.json"
+        path.write_text(json.dumps({"x": "y" * filler, "traceEvents": [{"name": "ProfilerStep#5", "ph": "X"}]}))
+        assert replay._tells_steps(path)
+    (tmp_path / "none.json").write_text(json.dumps({"traceEvents": [{"name": "ProfilerStep", "ph": "X"}]}))
+    assert not replay._tells_steps(tmp_path / "none.json") and not replay._tells_steps(tmp_path / "gone")
 
 
 def test_on_the_screen_a_file_that_is_none_is_told_afterwards(tmp_path: Path) -> None:

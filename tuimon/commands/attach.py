@@ -17,6 +17,7 @@ from tuimon.attach.session import attach
 from tuimon.attach.tracer import get_ready
 from tuimon.commands.nodes import FEW, connect, places_of
 from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, USAGE, Far, Options, say
+from tuimon.commands.recordings import Recordings
 from tuimon.commands.watch import report, signals, watch
 from tuimon.draw.text import clean
 from tuimon.feed import LiveFeed
@@ -69,6 +70,13 @@ def watch_all(ways: Sequence[Way], options: Options, *, each: bool = True) -> in
     fleet = Fleet([LiveFeed(way, pcie=options.pcie) for way in ways])
     for feed in fleet.members:
         options.judge(feed.model)
+    with Recordings(options.record) as recordings:
+        recordings.begin(fleet.members, folder=not each)
+        status = _watch_all(fleet, options, each=each)
+    return recordings.status(status)
+
+
+def _watch_all(fleet: Fleet, options: Options, *, each: bool) -> int:
     fleet.start()
     if options.screen:
         from tuimon.commands.screen import show

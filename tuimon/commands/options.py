@@ -12,10 +12,25 @@ from typing import TYPE_CHECKING
 from tuimon.draw.text import harmless, wrap
 
 if TYPE_CHECKING:
+    from tuimon.commands.phases import PhasePlan
     from tuimon.model import Model
 
 DONE, FAILED, USAGE, CANNOT_ATTACH = 0, 1, 2, 3
 """The exit statuses of the contract."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What `tuimon record` is to write."""
+
+    path: Path
+    """A file; a folder, with one file for each, where several processes are meant."""
+    most: int = 512 << 20
+    """Bytes on the disk, of each process; beyond it the oldest are dropped, but for the begin."""
+    source: bool = False
+    """Whether lines of the job's source, and what it prints, may be in it."""
+    force: bool = False
+    """Whether a file that is there is replaced."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +58,14 @@ class Options:
     """Whether the job's stack may be looked at while nothing else tells what it does."""
     pcie: bool = False
     """Whether to read what the GPUs move over PCIe, for which the driver holds up the reading thread."""
+    record: Record | None = None
+    """Where all that is seen goes, too."""
+    phases: tuple[PhasePlan, ...] = ()
+    """The phases of an experiment that are marked in what is watched."""
+    prometheus: Path | None = None
+    """The file that always has the latest of everything, for a node exporter's textfile folder."""
+    reported: bool = True
+    """Whether there is a report at the end of watching without a screen."""
 
     @property
     def hook(self) -> dict[str, object]:

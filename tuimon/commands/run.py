@@ -18,10 +18,13 @@ from typing import Any
 from tuimon.attach.launch import how_it_ended, launch
 from tuimon.attach.refusal import Refused
 from tuimon.commands.below import Below
+from tuimon.commands.beside import Beside
 from tuimon.commands.options import CANNOT_ATTACH, DONE, Options, say
+from tuimon.commands.recordings import CannotRecord, Recordings
 from tuimon.commands.watch import report, signals, watch
 from tuimon.draw.text import clean
 from tuimon.feed import LiveFeed
+from tuimon.fleet import Fleet
 
 STOP_S = 5.0
 
@@ -56,9 +59,14 @@ def run(command: Sequence[str], options: Options, env: Mapping[str, str] | None 
         relay.to(process)
         feed = LiveFeed(session, shlex.join(command), process, output, pcie=options.pcie)
         options.judge(feed.model)
-        feed.start()
-        if output is None:
-            _headless(feed, process, options, interrupted)
+        with Recordings(options.record) as recordings:
+            try:
+                recordings.begin([feed])
+            except CannotRecord as error:  # it could a moment ago; the program runs already, and nobody is to wait for it twice
+                say(f"{error}; the program is watched without a recording")
+            feed.start()
+            if output is None:
+                _headless(feed, process, options, interrupted)
     if output is not None:
         _under_the_screen(feed, process, options)
     with relay:
@@ -81,17 +89,18 @@ def _streams(output: Path | None, options: Options, stack: contextlib.ExitStack)
     if output is not None:
         file = stack.enter_context(output.open("ab"))
         return {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
-    return {} if options.output is not None else {"stdout": sys.stderr.fileno()}
+    return {} if options.output is not None or not options.reported else {"stdout": sys.stderr.fileno()}
 
 
 def _headless(feed: LiveFeed, process: subprocess.Popen[bytes], options: Options, interrupted: threading.Event) -> None:
+    beside = Beside(Fleet([feed]), options)
     with Below(feed.model, feed.pid or process.pid):
-        why = watch(feed, options, interrupted)
+        why = watch(feed, options, interrupted, beside)
         if why == "interrupted" and _from_the_terminal():
             # Ctrl-C went to the program too: what it does about it is its own affair, and part of the report
             interrupted.clear()
             say(f"interrupted: waiting for the program (pid {process.pid}) to end; Ctrl-C again stops the watching")
-            why = watch(feed, options, interrupted)
+            why = watch(feed, options, interrupted, beside)
     feed.detach()
     if why == "ended":
         say(clean(feed.model.target.ended_detail))

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from tuimon.commands.options import Options, deliver, say
+from tuimon.commands.beside import Beside, put, watched
+from tuimon.commands.options import DONE, Options, deliver, say
 from tuimon.draw.format import age, duration, rate
 from tuimon.draw.text import clean
 from tuimon.feed import LiveFeed
@@ -18,7 +19,6 @@ from tuimon.fleet import Fleet
 from tuimon.marks import Marks
 from tuimon.model import Model
 from tuimon.report import build, render
-from tuimon.report.ranks import Watched
 from tuimon.roofline.ceilings import CeilingError
 from tuimon.roofline.inforce import Known, known
 
@@ -29,18 +29,21 @@ WAITING_EVERY_S = 3.0
 """So often it is said, for each process, what an attach waits for."""
 
 
-def watch(feed: LiveFeed | Fleet, options: Options, stop: threading.Event) -> Why:
+def watch(feed: LiveFeed | Fleet, options: Options, stop: threading.Event, beside: Beside | None = None) -> Why:
     """Keep the model of `feed` (of each member) up to date until there is a reason to stop, and give the reason.
 
     "ended": all are over. "steps": the first rank has made `options.steps`. "duration": so many seconds after the first
-    attach. "refused": tuimon could attach to none. What happens while it attaches is narrated on stderr.
+    attach. "refused": tuimon could attach to none. What happens while it attaches is narrated on stderr. `beside`: what goes on
+    beside it, where that is to go on when this is called again.
     """
     fleet = feed if isinstance(feed, Fleet) else Fleet([feed])
+    beside = beside or Beside(fleet, options)
     told = time.monotonic()
     began: float | None = None
     narrators = [_Narrator(member, several=len(fleet.members) > 1) for member in fleet.members]
     while True:
         fleet.pump()
+        beside.look()
         now = time.monotonic()
         for narrator in narrators:
             narrator.tell(now)
@@ -106,19 +109,18 @@ def progress(model: Model) -> str:
 
 def report(feed: LiveFeed | Fleet, options: Options) -> int:
     """Deliver the report of what is known now. Gives an exit status."""
-    feed.pump()
-    for member in [feed] if isinstance(feed, LiveFeed) else feed.members:
+    fleet = feed if isinstance(feed, Fleet) else Fleet([feed])
+    fleet.pump()
+    for member in fleet.members:
         member.model.apply(Marks(here=member.host is None).news(member.model))
+    fleet.jobs.settle()
+    ranks = watched(fleet)
+    if options.prometheus is not None:
+        put(options.prometheus, ranks)
+    if not options.reported:
+        return DONE
+    first = fleet.first
     figures = known_figures(options.ceilings)
-    if isinstance(feed, LiveFeed):
-        made = build(feed.model, known=figures, here=feed.host is None)
-        return deliver(render(made, options.format), options.output)
-    feed.jobs.settle()
-    ranks = [
-        Watched(member.label, member.rank, member.pid, member.host, member.model, at, feed.jobs.of(at))
-        for at, member in enumerate(feed.members)
-    ]
-    first = feed.first
     made = build(first.model, ranks=ranks if len(ranks) > 1 else (), known=figures, here=first.host is None)
     return deliver(render(made, options.format), options.output)
 
