@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,7 @@ def test_development_mode_does_not_mind(start: Start, options: list[str]) -> Non
 
 
 @pytest.mark.parametrize("mode", ["busy", "idle_threads", "sleeping", "forking"])
-def test_tracer_can_be_killed_at_any_moment(start: Start, mode: str) -> None:
+def test_tracer_can_be_killed_at_any_moment(start: Start, cycles: int, mode: str) -> None:
     program = start(mode)
     loop = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
@@ -126,7 +127,7 @@ def test_tracer_can_be_killed_at_any_moment(start: Start, mode: str) -> None:
         "    except injector.Refused: pass\n"
     ).replace("PID", str(program.pid))
     chance = random.Random(mode)
-    for _ in range(30):
+    for _ in range(3 * cycles // 2):
         tracer = subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert tracer.stdout is not None
         tracer.stdout.readline()
@@ -170,9 +171,10 @@ def test_program_that_ends_meanwhile_is_a_refusal(start: Start) -> None:
         program = start("busy")
         killer = threading.Timer(delay, os.kill, (program.pid, signal.SIGKILL))
         killer.start()
+        deadline = time.monotonic() + 30
         try:
             for _ in range(200):
-                program.inject(HIT)
+                program.inject(HIT, seconds=60)
         except OSError:
             pass  # the test's own look at /proc came too late: no such file, or no such process any more
         except Refused as refusal:
@@ -180,6 +182,7 @@ def test_program_that_ends_meanwhile_is_a_refusal(start: Start) -> None:
                 refusal.sentence
             )
         killer.join()
+        assert time.monotonic() < deadline, "it was waited for a program that was no more"
 
 
 def other_pythons() -> list[str]:

@@ -208,6 +208,8 @@ class Foothold:
                     return tid
                 except Again as again:
                     unusable = str(again) if isinstance(again.__cause__, Unusable) else ""
+            if self.memory.is_gone():  # there is nobody to wait for
+                raise explain.dead(self.pid)
             if over(attempt):
                 raise explain.no_thread(self.pid, unusable)
             attempt += 1
