@@ -5,29 +5,35 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/installed
 # Two tests at a time, as most of them wait for processes; a file's tests stay together and share its fixtures. In the order of
-# the folders, for long files last would leave one worker idle. Those of attaching go alone: they watch for what a thread of
+# the folders, for long files last would leave one worker idle. Some of attaching go alone: they watch for what a thread of
 # their target has not done yet, and a busy machine has more of that.
 TEST_WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
+TEST_ALONE := $(patsubst %,tests/attach/test_%.py,\
+	borrowing environments inject matrix remote_exec rules seccomp seccomp_calls session waiting)
+# where it is set, each tuimon that a test starts would compile all its modules anew
+unexport PYTHONDONTWRITEBYTECODE
 # the package index to take torch from; empty: .ci/install chooses one with CPU builds
 TORCH_FROM ?=
 
 # for the cases: some of them, and another Python to run them, for instance CASES='05 17 --python /usr/bin/python3.12'
 CASES ?=
 
-.PHONY: help demo test lint bench cases cases-attach cases-neutral attach-matrix attach-proof attach-vm clean
+.PHONY: help demo test lint bench cases cases-attach cases-log cases-neutral attach-matrix attach-proof attach-vm clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo    install into $(VENV), then a training program and the monitor on it (no terminal: a report)'
 	@echo 'make test    install into $(VENV), then lint, type check and tests'
 	@echo 'make lint    ruff and mypy alone'
-	@echo 'make bench   what the hook and an attach cost a job, as ratios and figures'
+	@echo 'make bench   what the hook and an attach cost a job, what recordings and files take, as ratios and figures'
 	@echo 'make cases   programs with known breaks and recompiles, from the folder that TUIMON_CASES names'
 	@echo 'make cases-attach    the same, attached to in the middle of the run'
+	@echo 'make cases-log       the same, each told by its TORCH_TRACE log alone'
 	@echo 'make cases-neutral   the same without tuimon, attached to and detached from, and under `tuimon run`: no difference'
 	@echo '                     (long; CASES="05 17 --python PATH" runs some of them, on another Python)'
 	@echo 'make attach-matrix   attaching, by every Python here, kind of target and mechanism (long; TUIMON_PYTHONS names more)'
-	@echo 'make attach-proof    1,000 attach cycles on a training run, 400 kills, 3,600 attaches to a forking one (about an hour)'
+	@echo 'make attach-proof    the tests of attaching with ten times the attaches; 1,000 attach cycles on a training run, 400 kills,'
+	@echo '                     3,600 attaches to a forking one (over an hour)'
 	@echo 'make attach-vm       attaching on aarch64 and under ptrace_scope 0 to 3, in emulated machines (qemu, root)'
 	@echo 'make clean   remove $(VENV) and the caches of the tools'
 	@echo 'PYTHON=python3.12 chooses another Python (3.10 or later)'
@@ -37,8 +43,8 @@ demo: $(READY)
 
 test: $(READY) lint
 	@echo 'make: running the tests' >&2
-	@$(BIN)/python -m pytest $(TEST_WORKERS) --ignore=tests/attach
-	@$(BIN)/python -m pytest tests/attach
+	@$(BIN)/python -m pytest $(TEST_WORKERS) $(addprefix --ignore=,$(TEST_ALONE))
+	@$(BIN)/python -m pytest $(TEST_ALONE)
 
 lint: $(READY)
 	@echo 'make: ruff, then mypy' >&2
@@ -53,12 +59,18 @@ bench: $(READY)
 	@$(BIN)/python -m tests.bench.account_sums
 	@$(BIN)/python -m tests.bench.injected --faults 210
 	@$(BIN)/python -m tests.bench.many_ranks --seconds 40
+	@$(BIN)/python -m tests.bench.recording
+	@$(BIN)/python -m tests.bench.replay
+	@$(BIN)/python -m tests.bench.files
 
 cases: $(READY)
 	@$(BIN)/python -m tests.cases $(CASES)
 
 cases-attach: $(READY)
 	@$(BIN)/python -m tests.cases --attach $(CASES)
+
+cases-log: $(READY)
+	@$(BIN)/python -m tests.cases --log $(CASES)
 
 cases-neutral: $(READY)
 	@$(BIN)/python -m tests.cases --neutral $(CASES)
@@ -67,6 +79,7 @@ attach-matrix: $(READY)
 	@$(BIN)/python -m tests.attach.matrix
 
 attach-proof: $(READY)
+	@TUIMON_CYCLES=100 $(BIN)/python -m pytest $(TEST_ALONE)
 	@$(BIN)/python -m tests.attach.cycles --cycles 1000
 	@$(BIN)/python -m tests.attach.kills --attaching 300 --streaming 100
 	@$(BIN)/python -m tests.attach.forkhang --runs 6 --attaches 600

@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "roofline": {"model", "events"},
     "lab": {"roofline"},
     "report": {"model", "roofline", "events", "draw"},
-    "app": {"model", "roofline", "lab", "draw", "events", "accepted", "marks"},
+    "app": {"model", "roofline", "lab", "draw", "events", "accepted", "marks", "recorder"},
     "accepted": {"events"},
     "marks": {"accepted", "events", "model"},
     "tail": {"events"},
@@ -31,6 +31,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "doctor": {"attach", "sources", "roofline"},
     "around": {"sources"},
     "feed": {"around", "events", "attach", "hook", "model", "sources", "tail", "ways"},
+    "recorder": {"events", "sources"},
+    "playback": {"events", "model", "sources"},
     "fleet": {"attach", "feed", "model", "sources"},
 }
 """Room -> rooms that it may import, itself apart. The command line (cli, commands, __main__) may import all of them."""

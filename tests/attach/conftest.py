@@ -19,8 +19,8 @@ from tuimon.attach.refusal import Refused
 
 HERE = Path(__file__).resolve().parent
 PLAIN = "target_program.py"
-CYCLES = int(os.environ.get("TUIMON_CYCLES", "20"))
-"""How often each target is attached to; raise it to look for what happens seldom."""
+CYCLES = int(os.environ.get("TUIMON_CYCLES", "10"))
+"""How often each target is attached to; `make attach-proof` does so ten times as often, to look for what happens seldom."""
 
 DUMMY_SESSION = """
 from . import wire

@@ -11,7 +11,10 @@ import pytest
 @pytest.fixture(scope="session", autouse=True)
 def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Jobs inherit where inductor keeps its artifacts; the user's own cache is neither used nor filled."""
+    ours = tmp_path_factory.getbasetemp()
+    folder = (ours.parent if "PYTEST_XDIST_WORKER" in os.environ else ours) / "inductor"  # one for all workers
+    folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
-            patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+            patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
         yield

@@ -280,7 +280,7 @@ def watches_one_function(python: str) -> bool:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_past_the_limit_each_call_in_eager_is_counted(tmp_path: Path, python: str) -> None:
-    outcome = run(LIMITED, tmp_path, python=on(python))
+    outcome = run(LIMITED, tmp_path, after=DYNAMO, python=on(python))
     ran, _ = outcome.values
     found = counted(outcome, "eager", "limit")
     assert found == ran, (found, ran)
@@ -291,7 +291,7 @@ def test_past_the_limit_each_call_in_eager_is_counted(tmp_path: Path, python: st
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_calls_and_crossings_of_frames_that_are_skipped_are_counted(tmp_path: Path, python: str) -> None:
-    outcome = run(SKIPPED, tmp_path, python=on(python))
+    outcome = run(SKIPPED, tmp_path, after=DYNAMO, python=on(python))
     ran, passed = outcome.values
     if watches_one_function(python):
         assert counted(outcome, "eager", "skipped") == ran
@@ -306,7 +306,7 @@ def test_calls_and_crossings_of_frames_that_are_skipped_are_counted(tmp_path: Pa
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_what_was_met_before_the_attach_and_stances(tmp_path: Path, python: str) -> None:
-    outcome = run(LATE, tmp_path, python=on(python))
+    outcome = run(LATE, tmp_path, after=DYNAMO, python=on(python))
     ran, passed = outcome.values
     assert counted(outcome, "eager", "limit") == {"limited": ran["limited"]}
     assert counted(outcome, "eager", "stance")["waiting"] == ran["waiting"] == 5
@@ -319,8 +319,8 @@ def test_what_was_met_before_the_attach_and_stances(tmp_path: Path, python: str)
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_nothing_is_compiled_otherwise(tmp_path: Path, python: str) -> None:
-    plain = run(NEUTRAL.replace("BEGIN", "").replace("END", ""), tmp_path, python=on(python))
-    hooked = run(NEUTRAL.replace("BEGIN", "attach()").replace("END", "detach()"), tmp_path, python=python)
+    plain = run(NEUTRAL.replace("BEGIN", "").replace("END", ""), tmp_path, after=DYNAMO, python=on(python))
+    hooked = run(NEUTRAL.replace("BEGIN", "attach()").replace("END", "detach()"), tmp_path, after=DYNAMO, python=python)
     assert plain.values == hooked.values
     assert counted(hooked, "eager", "limit") == {"looked_up": 8}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.hooked import Outcome, run
+from tests.support.hooked import DYNAMO, Outcome, run
 from tuimon import events as ev
 from tuimon.hook.now import PHASES
 
@@ -123,7 +123,7 @@ go(6); attach(); go(12); detach()
 def test_all_that_runs_is_known_with_what_runs_in_eager(tmp_path: Path, python: str) -> None:
     if not Path(python).exists():
         pytest.skip(f"there is no {python} here")
-    model = run(BEFORE, tmp_path, how="injected", python=python).model
+    model = run(BEFORE, tmp_path, how="injected", after=DYNAMO, python=python).model
     lines = (tmp_path / "program.py").read_text().splitlines()
     breaks_at = lines.index("        print(") + 1  # of the call's two lines the first
     frames = {frame.name: frame for frame in model.frames.values()}

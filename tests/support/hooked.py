@@ -90,17 +90,17 @@ DYNAMO = ("torch", "torch._dynamo.backends.debugging", "torch._functorch.aot_aut
 def run(
     program: str, tmp_path: Path, *, how: str = "run", after: tuple[str, ...] = (), python: str = sys.executable
 ) -> Outcome:
-    """Run the program's text to its end, with the modules of `after` imported before its first line.
+    """Run the program's text to its end by this or another Python, with the modules of `after` imported before its first line.
 
-    With `python`, another one than this, nothing is imported before. Raises AssertionError with its output if it fails.
+    Raises AssertionError with its output if it fails.
     """
     out = tmp_path / "frames"
     out.write_bytes(b"")
     script = tmp_path / "program.py"
     prelude = _PRELUDE.format(root=str(Path(__file__).parents[2]), out=str(out))
     script.write_text(prelude + "\n" + textwrap.dedent(program))
-    if after and python == sys.executable:
-        ran = imported(*after).run(script, DEADLINE_S)
+    if after:
+        ran = imported(*after, python=python).run(script, DEADLINE_S)
     else:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         command = [python, str(script)]

@@ -44,10 +44,10 @@ exec(text, vars(main))  # at the top, so that the process ends as one that was s
 class Imported:
     """A process with some modules imported that runs scripts, one at a time, in forks of it."""
 
-    def __init__(self, modules: tuple[str, ...], seconds: float) -> None:
+    def __init__(self, modules: tuple[str, ...], python: str, seconds: float) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVER, *modules],
+            [python, "-c", _SERVER, *modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -80,8 +80,8 @@ class Imported:
 
 
 @functools.cache
-def imported(*modules: str, seconds: float = 120.0) -> Imported:
-    """The process that has these modules, for the whole of a test run; started when first asked for."""
-    made = Imported(modules, seconds)
+def imported(*modules: str, python: str = sys.executable, seconds: float = 120.0) -> Imported:
+    """The process of this Python that has these modules, for the whole of a test run; started when first asked for."""
+    made = Imported(modules, python, seconds)
     atexit.register(made.close)
     return made
