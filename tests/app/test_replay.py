@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,22 @@ class Replayed(Driven):
     @property
     def plays(self) -> list[Playback]:
         return [one.feed for one in self.app.pump.watched if isinstance(one.feed, Playback)]
+
+
+@pytest.fixture(autouse=True)
+def let_go(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A feed is let go when the monitor has ended, as `app.run` does it: its threads end."""
+    started: list[Playback] = []
+    start = Playback.start
+
+    def starts(self: Playback) -> None:
+        started.append(self)
+        start(self)
+
+    monkeypatch.setattr(Playback, "start", starts)
+    yield
+    for one in started:
+        one.detach()
 
 
 @pytest.fixture(scope="module")

@@ -61,6 +61,7 @@ def fake_tuimon(directory: Path, facts: dict[str, object], then: str = "exit 1")
 @needs_tracing
 def test_list_attach_watch_detach(job: subprocess.Popen[str], talk: Talk) -> None:
     traces = Traces(job.pid)
+    before = set(threading.enumerate())
     with near.connect(beside(), talk) as link:
         assert job.pid in [target.pid for target in link.find_targets(everything=True)]
         assert link.notes == [] and link.far["tuimon"] == __version__
@@ -76,7 +77,7 @@ def test_list_attach_watch_detach(job: subprocess.Popen[str], talk: Talk) -> Non
             assert session.over and watcher.ends == ["detached"] and session.gone is False
             traces.gone()
     assert any("putting the hook in" in sentence for sentence in talk.said)
-    until(lambda: not any("tuimon" in thread.name for thread in threading.enumerate()))
+    until(lambda: set(threading.enumerate()) <= before)
 
 
 @needs_tracing
