@@ -5,21 +5,17 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tuimon.commands.phases import PhasePlan
+if TYPE_CHECKING:
+    from tuimon.commands.phases import PhasePlan
 
 MOST_MS = 86_400_000
 
 
 def pid(text: str) -> int:
     """A process id."""
-    try:
-        pid = int(text)
-    except ValueError:
-        pid = 0
-    if pid <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no process id; `tuimon list` shows them")
-    return pid
+    return _above_0(text, f"{text!r} is no process id; `tuimon list` shows them")
 
 
 def function(text: str) -> str:
@@ -32,10 +28,7 @@ def function(text: str) -> str:
 
 def milliseconds(text: str) -> float:
     """Up to a day of them."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = _number(text)
     if not 0 <= value <= MOST_MS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 to {MOST_MS} (a day)")
     return value
@@ -45,10 +38,7 @@ def speed(text: str) -> float | None:
     """Times as fast; None: as fast as it goes."""
     if text == "max":
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = _number(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, nor max")
     return value
@@ -56,7 +46,7 @@ def speed(text: str) -> float | None:
 
 def phases(text: str) -> tuple[PhasePlan, ...]:
     """A plan of phases; see commands/phases.py."""
-    from tuimon.commands import phases as of
+    from tuimon.commands import phases as of  # it needs the model, which most commands start without
 
     return of.phases(text)
 
@@ -71,10 +61,7 @@ def prom(text: str) -> Path:
 
 def seconds(text: str) -> float:
     """Above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = _number(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return value
@@ -82,10 +69,22 @@ def seconds(text: str) -> float:
 
 def count(text: str) -> int:
     """A whole number above 0."""
+    return _above_0(text, f"{text!r} is not a whole number above 0")
+
+
+def _above_0(text: str, sentence: str) -> int:
     try:
         value = int(text)
     except ValueError:
         value = 0
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+        raise argparse.ArgumentTypeError(sentence)
     return value
+
+
+def _number(text: str) -> float:
+    """NaN, which no comparison lets through, where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
