@@ -11,8 +11,8 @@ from tests.report.jobs import FILE, MS, compiled
 from tests.report.obeys import obeying
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.report import compare_interval
-from tuimon.report.compare import compare
+from tuimon.report.compare import interval as compare_interval
+from tuimon.report.compare.build import compare
 
 US = 1_000
 

@@ -10,7 +10,7 @@ from tests.report.compared import RESAMPLES, Run, compared
 from tests.report.jobs import MS, compiled, model_of, training
 from tuimon import events as ev
 from tuimon.model import Model
-from tuimon.report.compare_interval import FEW
+from tuimon.report.compare.interval import FEW
 from tuimon.report.phases import THE_END
 
 

@@ -11,8 +11,8 @@ import pytest
 from tests.report.obeys import obeying
 from tests.support.command import tuimon
 from tuimon.commands.compare import read
-from tuimon.report.compare import compare
-from tuimon.report.compare_render import render
+from tuimon.report.compare.build import compare
+from tuimon.report.compare.render import render
 
 FILES = Path(os.environ.get("TUIMON_FILES", Path(__file__).parents[2].parent / "shared" / "files"))
 RESNET = FILES / "kineto" / "tb_plugin" / "samples"

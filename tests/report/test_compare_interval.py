@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tuimon.report import compare_interval as interval
-from tuimon.report.compare_interval import Difference, difference, median
+from tuimon.report.compare import interval
+from tuimon.report.compare.interval import Difference, difference, median
 
 MS = 1_000_000
 

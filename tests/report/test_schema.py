@@ -15,7 +15,7 @@ from tests.report.obeys import obeying, wrong
 from tests.sources.recorded_streams import STREAMS, stream
 from tuimon.model import Model
 from tuimon.report import SCHEMA, render
-from tuimon.report.compare import SCHEMA as COMPARE
+from tuimon.report.compare.build import SCHEMA as COMPARE
 from tuimon.report.schema import compare_schema, schema
 
 

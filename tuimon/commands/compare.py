@@ -30,8 +30,8 @@ class Read:
 def run(first: Path, second: Path, options: Options, *, phase: str | None = None, seed: int | None = None) -> int:
     """Compare two files and deliver it. Gives 1, with a sentence, where one cannot be read, and 1 where they are no pair: the
     checks are delivered then all the same."""
-    from tuimon.report.compare import SEED, compare
-    from tuimon.report.compare_render import render
+    from tuimon.report.compare.build import SEED, compare
+    from tuimon.report.compare.render import render
 
     sides = []
     for path in (first, second):

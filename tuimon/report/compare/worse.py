@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from tuimon.draw.format import duration, size
 from tuimon.draw.text import clean
-from tuimon.report.compare_checks import OTHER_LOAD
-from tuimon.report.compare_interval import difference
-from tuimon.report.compare_mechanisms import NOTICED, OF_A_STEP
-from tuimon.report.compare_parts import Met, Row
-from tuimon.report.compare_side import Side
+from tuimon.report.compare.checks import OTHER_LOAD
+from tuimon.report.compare.interval import difference
+from tuimon.report.compare.mechanisms import NOTICED, OF_A_STEP
+from tuimon.report.compare.parts import Met, Row
+from tuimon.report.compare.side import Side
 
 MORE = 1.1
 """Times as much as before is worse."""

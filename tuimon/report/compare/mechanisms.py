@@ -13,9 +13,9 @@ from typing import Any
 from tuimon.draw.format import duration, per_step
 from tuimon.draw.text import clean
 from tuimon.model.identity import plain_function
-from tuimon.report.compare_interval import Difference
-from tuimon.report.compare_parts import Met, Row
-from tuimon.report.compare_side import Side, tail
+from tuimon.report.compare.interval import Difference
+from tuimon.report.compare.parts import Met, Row
+from tuimon.report.compare.side import Side, tail
 from tuimon.report.phrases import many
 
 EXPLAINS = 0.2

@@ -12,13 +12,13 @@ from tuimon.draw.format import duration
 from tuimon.model import Model
 from tuimon.model.statistics import quantile, seconds
 from tuimon.model.steps.parts import CATEGORIES
-from tuimon.report import compare_parts as parts
-from tuimon.report.compare_checks import OPERATIONS, SHAPES, Checked, checked
-from tuimon.report.compare_interval import FEW, SAME_PROGRAM, Difference, difference, of_steps, rule
-from tuimon.report.compare_mechanisms import BESIDE, Steps, mechanisms, other_load, recompiles_of, signed
-from tuimon.report.compare_side import Side
-from tuimon.report.compare_work import work_of
-from tuimon.report.compare_worse import worse
+from tuimon.report.compare import parts
+from tuimon.report.compare.checks import OPERATIONS, SHAPES, Checked, checked
+from tuimon.report.compare.interval import FEW, SAME_PROGRAM, Difference, difference, of_steps, rule
+from tuimon.report.compare.mechanisms import BESIDE, Steps, mechanisms, other_load, recompiles_of, signed
+from tuimon.report.compare.side import Side
+from tuimon.report.compare.work import work_of
+from tuimon.report.compare.worse import worse
 
 SCHEMA = "tuimon.compare/1"
 SEED = 20

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuimon.draw.format import count, duration, per_step
-from tuimon.report import compare_work as work
-from tuimon.report.compare_parts import Met
-from tuimon.report.compare_side import Side
-from tuimon.report.compare_work import Verdict, Work
+from tuimon.report.compare import work
+from tuimon.report.compare.parts import Met
+from tuimon.report.compare.side import Side
+from tuimon.report.compare.work import Verdict, Work
 from tuimon.report.phases import THE_END
 from tuimon.report.phrases import many
 

@@ -14,8 +14,8 @@ from tuimon.model.hosts import reads_host
 from tuimon.model.identity import plain_function
 from tuimon.model.parts import Boundary, Region
 from tuimon.model.statistics import WINDOW, Durations
-from tuimon.report.compare_interval import Difference, Part, difference, median, seconds_of
-from tuimon.report.compare_side import Side, tail
+from tuimon.report.compare.interval import Difference, Part, difference, median, seconds_of
+from tuimon.report.compare.side import Side, tail
 from tuimon.report.runtime import SYNC_NOT_LOOKED_AT, reason, sync
 
 MOST_INTERVALS = 24

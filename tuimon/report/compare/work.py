@@ -14,7 +14,7 @@ from math import prod
 
 from tuimon.model.laps import UNKNOWN_SIZES
 from tuimon.model.parts import Region, Sizes
-from tuimon.report.compare_side import Side
+from tuimon.report.compare.side import Side
 from tuimon.report.phrases import many
 from tuimon.roofline.counts.counted import Memo
 from tuimon.roofline.counts.sizes import sizes

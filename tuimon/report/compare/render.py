@@ -8,7 +8,7 @@ from typing import Any
 
 from tuimon.draw.format import duration, per_step, size, spread
 from tuimon.draw.text import cells, clean, cut, pad, wrap
-from tuimon.report.compare_mechanisms import signed
+from tuimon.report.compare.mechanisms import signed
 from tuimon.report.markdown import plain
 from tuimon.report.render import to_json
 
