@@ -9,8 +9,8 @@ import psutil
 
 from tuimon.sources import gpu_use
 from tuimon.sources.host import HostSource
-from tuimon.sources.nvml import NvmlSource
-from tuimon.sources.nvml_shared import SharedGpus
+from tuimon.sources.nvml.shared import SharedGpus
+from tuimon.sources.nvml.source import NvmlSource
 from tuimon.sources.threads import ThreadSource
 from tuimon.sources.ticker import Put
 from tuimon.sources.tree import TreeSource

@@ -21,7 +21,7 @@ from tuimon.model import Model
 from tuimon.sources.inbox import Inbox
 from tuimon.sources.lines import Lines
 from tuimon.sources.live import LiveDecoder
-from tuimon.sources.nvml_shared import SharedGpus
+from tuimon.sources.nvml.shared import SharedGpus
 from tuimon.tail import Tail
 from tuimon.ways import Contact, Session, Way
 

@@ -11,7 +11,7 @@ from tuimon.attach.connection import GOODBYE_S
 from tuimon.attach.refusal import Refused
 from tuimon.feed import LiveFeed
 from tuimon.model.ranks.jobs import Jobs
-from tuimon.sources.nvml_shared import SharedGpus
+from tuimon.sources.nvml.shared import SharedGpus
 
 DETACH_S = GOODBYE_S + 5.0
 """All are let go at the same time, within this: each says by itself when its hook has not answered."""

@@ -20,7 +20,7 @@ from tuimon.app.plan import plan
 from tuimon.app.scene import PanelView
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.draw.text import Line
-from tuimon.sources import nvml_words as words
+from tuimon.sources.nvml import words
 
 PANEL = BY_ID["surroundings"]
 AWKWARD = "\x1b[31m[b]\u202eevil\x07 " + "long name " * 60

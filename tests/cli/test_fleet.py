@@ -302,7 +302,7 @@ def test_gpus_are_read_once_for_all(opened, monkeypatch: pytest.MonkeyPatch) -> 
         def waiting_since(self) -> float | None:
             return 2.5
 
-    monkeypatch.setattr("tuimon.sources.nvml_shared.NvmlSource", Source)
+    monkeypatch.setattr("tuimon.sources.nvml.shared.NvmlSource", Source)
     monkeypatch.setattr("tuimon.around.NvmlSource", Source)
     programs = [subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) for _ in "ab"]
     gates = [Gate(rank, program.pid) for rank, program in enumerate(programs)]

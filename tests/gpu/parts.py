@@ -23,7 +23,7 @@ from tests.gpu import agree
 from tests.gpu.agree import FIELDS, Row
 from tests.gpu.training import PROGRAM
 from tuimon import events as ev
-from tuimon.sources.nvml import NvmlSource
+from tuimon.sources.nvml.source import NvmlSource
 
 ROUNDS, ROUND_S = 5, 2.2
 """Longer than the slow values are kept."""

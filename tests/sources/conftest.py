@@ -36,8 +36,8 @@ def play(fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     import pynvml
 
     # so that several readings take no seconds; the floor has a test of its own
-    monkeypatch.setattr("tuimon.sources.nvml.LEAST_PERIOD_S", 0.001)
-    monkeypatch.setattr("tuimon.sources.nvml_xid.WAIT_MS", 5)  # a source ends when the wait does
+    monkeypatch.setattr("tuimon.sources.nvml.source.LEAST_PERIOD_S", 0.001)
+    monkeypatch.setattr("tuimon.sources.nvml.xid.WAIT_MS", 5)  # a source ends when the wait does
     library = ctypes.CDLL(str(fake_library))
     monkeypatch.setattr(pynvml, "nvmlLib", library)
     # the binding keeps the addresses of functions; those of another library must go, before and after

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tuimon.doctor import Check, gpu
-from tuimon.sources import nvml_words
+from tuimon.sources.nvml import words as nvml_words
 
 Play = Callable[[str], None]
 

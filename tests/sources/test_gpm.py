@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tuimon.events import Event, GpuSampled
-from tuimon.sources import nvml_gpm
-from tuimon.sources.nvml import NvmlSource, binding
-from tuimon.sources.nvml_device import Device
-from tuimon.sources.nvml_gpm import ALL, METRICS, Gpm
-from tuimon.sources.nvml_readers import Calls
+from tuimon.sources.nvml import gpm as nvml_gpm
+from tuimon.sources.nvml.device import Device
+from tuimon.sources.nvml.gpm import ALL, METRICS, Gpm
+from tuimon.sources.nvml.readers import Calls
+from tuimon.sources.nvml.source import NvmlSource, binding
 
 Play = Callable[[str], None]
 Until = Callable[[Callable[[], bool]], None]

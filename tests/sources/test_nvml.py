@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tuimon.events import Event, GpuSampled, GpuUnavailable
-from tuimon.sources import nvml, nvml_words
-from tuimon.sources.nvml import NvmlSource
-from tuimon.sources.nvml_shared import SharedGpus
+from tuimon.sources.nvml import source as nvml
+from tuimon.sources.nvml import words as nvml_words
+from tuimon.sources.nvml.shared import SharedGpus
+from tuimon.sources.nvml.source import NvmlSource
 
 Play = Callable[[str], None]
 Until = Callable[[Callable[[], bool]], None]
@@ -304,7 +305,7 @@ def test_the_library_is_found_the_way_a_drivers_is(fake_library: Path, tmp_path:
     script.write_text(H200)
     program = (
         "import json, threading, dataclasses\n"
-        "from tuimon.sources.nvml import NvmlSource\n"
+        "from tuimon.sources.nvml.source import NvmlSource\n"
         "came = threading.Event(); got = []\n"
         "def put(event): got.append(event); came.set()\n"
         "source = NvmlSource(put, pid=4242, period=60); source.start(); came.wait(30)\n"

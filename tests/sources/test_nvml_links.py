@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tuimon.events import GpuSampled
-from tuimon.sources import nvml_device
-from tuimon.sources.nvml import binding
-from tuimon.sources.nvml_device import Device
-from tuimon.sources.nvml_gpm import NOT_YET
-from tuimon.sources.nvml_readers import Calls
+from tuimon.sources.nvml import device as nvml_device
+from tuimon.sources.nvml.device import Device
+from tuimon.sources.nvml.gpm import NOT_YET
+from tuimon.sources.nvml.readers import Calls
+from tuimon.sources.nvml.source import binding
 
 Play = Callable[[str], None]
 

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from tuimon.events import Event, GpuSampled, MigSampled
-from tuimon.sources import carried, nvml_device, nvml_words
-from tuimon.sources.nvml import NvmlSource, binding
-from tuimon.sources.nvml_device import Device
-from tuimon.sources.nvml_mig import GONE
-from tuimon.sources.nvml_processes import Job
-from tuimon.sources.nvml_readers import RARE_S, Calls
-from tuimon.sources.nvml_shared import SharedGpus
+from tuimon.sources import carried
+from tuimon.sources.nvml import device as nvml_device
+from tuimon.sources.nvml import words as nvml_words
+from tuimon.sources.nvml.device import Device
+from tuimon.sources.nvml.mig import GONE
+from tuimon.sources.nvml.processes import Job
+from tuimon.sources.nvml.readers import RARE_S, Calls
+from tuimon.sources.nvml.shared import SharedGpus
+from tuimon.sources.nvml.source import NvmlSource, binding
 
 Play = Callable[[str], None]
 Until = Callable[[Callable[[], bool]], None]

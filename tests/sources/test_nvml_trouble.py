@@ -13,12 +13,16 @@ import pytest
 
 from tuimon.events import Event, GpuSampled, GpuSilent, GpuUnavailable, NotAvailable, XidSeen
 from tuimon.relay import attachment
-from tuimon.sources import nvml, nvml_device, nvml_gpm, nvml_processes, nvml_words
-from tuimon.sources.nvml import NvmlSource, binding
-from tuimon.sources.nvml_device import Device
-from tuimon.sources.nvml_processes import Job
-from tuimon.sources.nvml_readers import Calls
-from tuimon.sources.nvml_shared import SharedGpus, Taker
+from tuimon.sources.nvml import device as nvml_device
+from tuimon.sources.nvml import gpm as nvml_gpm
+from tuimon.sources.nvml import processes as nvml_processes
+from tuimon.sources.nvml import source as nvml
+from tuimon.sources.nvml import words as nvml_words
+from tuimon.sources.nvml.device import Device
+from tuimon.sources.nvml.processes import Job
+from tuimon.sources.nvml.readers import Calls
+from tuimon.sources.nvml.shared import SharedGpus, Taker
+from tuimon.sources.nvml.source import NvmlSource, binding
 
 Play = Callable[[str], None]
 Until = Callable[[Callable[[], bool]], None]

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tuimon.events import Event, GpuSampled, NotAvailable, XidSeen
-from tuimon.sources import nvml, nvml_xid
-from tuimon.sources.nvml import NvmlSource
-from tuimon.sources.nvml_shared import SharedGpus
+from tuimon.sources.nvml import source as nvml
+from tuimon.sources.nvml import xid as nvml_xid
+from tuimon.sources.nvml.shared import SharedGpus
+from tuimon.sources.nvml.source import NvmlSource
 
 Play = Callable[[str], None]
 Until = Callable[[Callable[[], bool]], None]
@@ -148,7 +149,7 @@ def test_a_gpu_that_is_lost_when_it_is_opened_is_not_asked_for(play: Play, until
 
 
 def test_a_gpu_that_is_opened_later_is_asked_for_then(play: Play, until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuimon.sources.nvml_device.REST_S", 0.05)
+    monkeypatch.setattr("tuimon.sources.nvml.device.REST_S", 0.05)
     got, source = watched(play, "0 handle !4 0\n0 utilization 5\n0 xid 79 !10")
     until(lambda: bool(of(got, XidSeen)))
     assert source.stop(20)

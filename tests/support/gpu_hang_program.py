@@ -19,7 +19,7 @@ from tuimon import events as ev
 from tuimon.app import run_monitor
 from tuimon.app.app import MonitorApp
 from tuimon.sources.inbox import Inbox
-from tuimon.sources.nvml import NvmlSource
+from tuimon.sources.nvml.source import NvmlSource
 
 BEAT_S = 0.01
 SCENES = {"quiet": (4, 2.0), "busy": (200, 40.0)}

@@ -8,10 +8,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml import NoBinding, binding
-from tuimon.sources.nvml_processes import listed
-from tuimon.sources.nvml_readers import Absent, Calls, memory, number, text
+from tuimon.sources.nvml import words
+from tuimon.sources.nvml.processes import listed
+from tuimon.sources.nvml.readers import Absent, Calls, memory, number, text
+from tuimon.sources.nvml.source import NoBinding, binding
 
 MOST_UTILIZATION = 5
 EVERY_S = 0.5

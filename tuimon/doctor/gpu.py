@@ -9,8 +9,8 @@ from typing import Any
 
 from tuimon.doctor.checks import Check, TooSlow, note, ok, problem, within
 from tuimon.sources import gpu_use
-from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml import NoBinding, binding
+from tuimon.sources.nvml import words
+from tuimon.sources.nvml.source import NoBinding, binding
 
 LIMIT_S = 5.0
 XID = 8

@@ -16,7 +16,7 @@ from tuimon.attach.session import attach
 from tuimon.hook import wire
 from tuimon.relay.outgoing import Outgoing
 from tuimon.sources import carried, gpu_use, windows
-from tuimon.sources.nvml_shared import SharedGpus, Taker
+from tuimon.sources.nvml.shared import SharedGpus, Taker
 
 if TYPE_CHECKING:
     from tuimon.relay.folding import Folding

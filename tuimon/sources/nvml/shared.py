@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tuimon.events import Event, GpuSampled, GpuUnavailable, MigSampled, NotAvailable
-from tuimon.sources.nvml import NvmlSource
-from tuimon.sources.nvml_mig import GONE
-from tuimon.sources.nvml_processes import UNSEEN, Job, not_listed
+from tuimon.sources.nvml.mig import GONE
+from tuimon.sources.nvml.processes import UNSEEN, Job, not_listed
+from tuimon.sources.nvml.source import NvmlSource
 from tuimon.sources.ticker import Put
 
 

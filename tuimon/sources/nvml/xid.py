@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tuimon.events import NotAvailable, XidSeen
-from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml_readers import Calls
+from tuimon.sources.nvml import words
+from tuimon.sources.nvml.readers import Calls
 from tuimon.sources.ticker import Put, Ticked, Ticker
 
 WAIT_MS = 200

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tuimon.sources import nvml_words as words
+from tuimon.sources.nvml import words
 
 LEAST_S = 0.1
 REST_S = 30.0

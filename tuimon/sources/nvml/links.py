@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tuimon.sources.nvml_readers import SLOW_S, Absent, Calls, Reader, number
+from tuimon.sources.nvml.readers import SLOW_S, Absent, Calls, Reader, number
 
 
 def _pcie(nvml: Any, calls: Calls, handle: Any) -> tuple[float, float]:

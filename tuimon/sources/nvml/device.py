@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tuimon.events import GpuProcess, GpuSampled, MigSampled
-from tuimon.sources import nvml_links as links
-from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml_gpm import ALL, NEVER, NOT_YET, RATES, Gpm
-from tuimon.sources.nvml_mig import Parts
-from tuimon.sources.nvml_processes import UNSEEN, Job, Use, held, listed
-from tuimon.sources.nvml_readers import SLOW_S, Absent, Calls, Reader, memory, of_device, text
+from tuimon.sources.nvml import links, words
+from tuimon.sources.nvml.gpm import ALL, NEVER, NOT_YET, RATES, Gpm
+from tuimon.sources.nvml.mig import Parts
+from tuimon.sources.nvml.processes import UNSEEN, Job, Use, held, listed
+from tuimon.sources.nvml.readers import SLOW_S, Absent, Calls, Reader, memory, of_device, text
 
 REST_S = 30.0
 """How long a value rests after a failure that may pass (no permission, a timeout)."""

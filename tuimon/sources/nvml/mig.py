@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tuimon.events import GpuProcess, MigSampled
-from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml_gpm import ALL, OF_PART, Gpm
-from tuimon.sources.nvml_processes import Job, held, listed
-from tuimon.sources.nvml_readers import RARE_S, SLOW_S, Absent, Calls, memory, number, text
+from tuimon.sources.nvml import words
+from tuimon.sources.nvml.gpm import ALL, OF_PART, Gpm
+from tuimon.sources.nvml.processes import Job, held, listed
+from tuimon.sources.nvml.readers import RARE_S, SLOW_S, Absent, Calls, memory, number, text
 
 REST_S = 30.0
 GONE = "part"

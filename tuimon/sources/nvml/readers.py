@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tuimon.sources import nvml_words as words
+from tuimon.sources.nvml import words
 
 SLOW_S = 2.0
 RARE_S = 10.0

@@ -17,11 +17,11 @@ from types import ModuleType
 from typing import Any, cast
 
 from tuimon.events import GpuSilent, GpuUnavailable, NotAvailable
-from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml_device import Device
-from tuimon.sources.nvml_processes import Job
-from tuimon.sources.nvml_readers import Calls
-from tuimon.sources.nvml_xid import XidSource
+from tuimon.sources.nvml import words
+from tuimon.sources.nvml.device import Device
+from tuimon.sources.nvml.processes import Job
+from tuimon.sources.nvml.readers import Calls
+from tuimon.sources.nvml.xid import XidSource
 from tuimon.sources.ticker import Put, Ticker
 
 LEAST_PERIOD_S = 0.25

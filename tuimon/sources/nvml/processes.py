@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tuimon.events import GpuProcess
-from tuimon.sources import nvml_words as words
-from tuimon.sources.nvml_readers import Absent, Calls, number
+from tuimon.sources.nvml import words
+from tuimon.sources.nvml.readers import Absent, Calls, number
 
 _NONE = 0xFFFFFFFF
 _LAST_US = 1 << 62
