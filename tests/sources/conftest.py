@@ -12,6 +12,25 @@ from types import ModuleType
 
 import pytest
 
+from tuimon.sources.nvml import device
+
+
+class Clock:
+    """A clock that stands still until told."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(device.time, "monotonic", clock)
+    return clock
+
 
 def _load(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources.conftest import Clock
 from tuimon.events import Event, GpuSampled, MigSampled
 from tuimon.sources import carried
-from tuimon.sources.nvml import device as nvml_device
 from tuimon.sources.nvml import words as nvml_words
 from tuimon.sources.nvml.device import Device
 from tuimon.sources.nvml.mig import GONE
@@ -60,23 +60,6 @@ THIRD = """
 0.2 memory.used 70000000
 0.2 processes 0
 """
-
-
-class Clock:
-    """A clock that stands still until told."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(nvml_device.time, "monotonic", clock)
-    return clock
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.sources.conftest import Clock
 from tuimon.commands import idle_gpus
 from tuimon.events import Event, GpuProcess, GpuSampled, GpuSilent, GpuUnavailable
 from tuimon.sources.nvml import device as nvml_device
@@ -25,23 +26,6 @@ Until = Callable[[Callable[[], bool]], None]
 
 NOT_HERE = 4_194_304
 """Above the largest pid of Linux."""
-
-
-class Clock:
-    """A clock that stands still until told."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(nvml_device.time, "monotonic", clock)
-    return clock
 
 
 def device(play: Play, script: str, job: Job | None = None, *, pcie: bool = False) -> Device:
