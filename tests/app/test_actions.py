@@ -6,8 +6,10 @@ from collections import Counter
 
 import pytest
 
-from tuimon.app.actions import ACTIONS, PANEL_KEYS, STEP_ACTIONS, actions
 from tuimon.app.app import MonitorApp
+from tuimon.app.keymap import ACTIONS, actions
+from tuimon.app.keymap.main import PANEL_KEYS
+from tuimon.app.keymap.page import STEP
 from tuimon.app.panels import PANELS
 from tuimon.app.panels.help import lines
 from tuimon.app.roles import ROLES
@@ -36,7 +38,7 @@ def test_every_action_exists(action) -> None:  # type: ignore[no-untyped-def]
         assert hasattr(PageScreen, f"action_{name}")
 
 
-@pytest.mark.parametrize("action", STEP_ACTIONS, ids=lambda action: action.id)
+@pytest.mark.parametrize("action", STEP, ids=lambda action: action.id)
 def test_every_action_of_a_step_exists(action) -> None:  # type: ignore[no-untyped-def]
     assert hasattr(StepScreen, f"action_{action.call.split('(')[0]}")
 

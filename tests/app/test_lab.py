@@ -14,8 +14,9 @@ import pytest
 from tests.support.fake_feed import busy
 from tests.support.monitor import Driven, drive, screen_text, settings
 from tests.support.terminal import Terminal
+from tuimon.app.keymap.lab import LAB
 from tuimon.app.lab_app import LabApp
-from tuimon.app.lab_keys import KEYS, footer, help_lines
+from tuimon.app.lab_keys import footer, help_lines
 from tuimon.app.lab_live import measured, take
 from tuimon.app.lab_view import Picture, draw
 from tuimon.app.roles import ROLES
@@ -398,11 +399,11 @@ class TestLooks:
 
     def test_help_has_every_key(self) -> None:
         text = " ".join(" ".join("".join(run for run, _ in line).split()) for line in help_lines(100, BRAILLE))
-        for key in KEYS:
+        for key in LAB:
             assert " ".join(key.help.split()) in text
-        pressed = [name for key in KEYS for name in key.keys]
+        pressed = [name for key in LAB for name in key.keys]
         assert len(pressed) == len(set(pressed))
-        assert all(hasattr(LabScreen, f"action_{key.call.split('(')[0]}") for key in KEYS if not key.call.startswith("app."))
+        assert all(hasattr(LabScreen, f"action_{key.call.split('(')[0]}") for key in LAB if not key.call.startswith("app."))
 
 
 class TestInATerminal:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Scope = Literal["main", "page", "both", "step", "roofline", "window", "replay"]
+Scope = Literal[
+    "main", "page", "both", "step", "roofline", "window", "replay", "findings", "picker", "lab", "palette", "themes", "tour"
+]
 """On the main screen, on a page (details, help), or on both; "step" and "window": on the page of a step, of profiler windows
 alone; "roofline": on the main screen while that panel has the keys, "replay": on it while a recording is played, where they
-come before those of "main"."""
+come before those of "main". The others are screens of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +32,5 @@ class Action:
     palette: bool = True
     several: bool = False
     """Only for several processes: not shown where one is watched."""
+    why_not: str = ""
+    """The name of what tells why it cannot be done here; "": it always can."""

@@ -5,46 +5,29 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
-from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tuimon import events as ev
-from tuimon.app import accepting, terminal
-from tuimon.app.details import look, open_page, step
+from tuimon.app import terminal
+from tuimon.app.doing import Doing
 from tuimon.app.feed import LET_GO_S, Feed, Group
-from tuimon.app.looks import own_name, textual_name
-from tuimon.app.palette import commands
-from tuimon.app.panels import help as help_page
-from tuimon.app.panels.frame import plural
 from tuimon.app.panels.target import Status
 from tuimon.app.plane import Plane
 from tuimon.app.pump import Pump
 from tuimon.app.ranks import Standings
 from tuimon.app.recording import Recordings
 from tuimon.app.replaying import Replay
-from tuimon.app.scene import Panel, Rank, Scene, Standing
+from tuimon.app.scene import Rank, Scene, Standing
 from tuimon.app.screens.lab import LabScreen, LabSession
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
-from tuimon.app.screens.step import StepScreen
-from tuimon.app.screens.window import WindowScreen
 from tuimon.app.settings import Settings
-from tuimon.app.still import still
 from tuimon.app.themed import ThemedApp
-from tuimon.roofline.ceilings import Ceiling
-from tuimon.roofline.points import Point
-
-HELP_TITLE = "help"
 
 REFUSED = 3
 """The status where tuimon could attach to nothing."""
-
-WINDOW_MOST_S = 10
-"""A profiler window is closed after so long, however few steps have ended."""
 
 SEEN_NS = 100_000_000
 """So long, and until events are taken in again, ranks look alike."""
@@ -53,7 +36,7 @@ MESSAGE_S = 4.0
 """How long a word to the person stays."""
 
 
-class MonitorApp(ThemedApp[None]):
+class MonitorApp(Doing, ThemedApp[None]):
     """The monitor."""
 
     ENABLE_COMMAND_PALETTE = True
@@ -79,8 +62,8 @@ class MonitorApp(ThemedApp[None]):
         self._standings = Standings()
         self._seen: tuple[tuple[int, int], tuple[Rank, ...], tuple[Standing, ...]] | None = None
         """All ranks as they were looked at last: a key asks for them several times, and they may be hundreds."""
-        self._still: tuple[tuple[Rank, ...], tuple[Standing, ...]] | None = None
-        self._events_at_freeze = 0
+        self.stills: tuple[tuple[Rank, ...], tuple[Standing, ...]] | None = None
+        self.events_at_freeze = 0
         self._message = ""
         self._message_until = 0
         self._leaving = False
@@ -138,11 +121,16 @@ class MonitorApp(ThemedApp[None]):
         self.replay.look()
         screen = self.screen
         if isinstance(screen, (MainScreen, PageScreen)):
-            screen.sync(self.scene(), self._status(), self._still_scene(), self._clock())
+            screen.sync(self.scene(), self._status(), self.still_scene(), self._clock())
         elif isinstance(screen, LabScreen):
             screen.sync(self.panel_scene(), self._status(), self._clock())
 
     # ------------------------------------------------------------------------------------------ what is shown
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one process is watched."""
+        return len(self.pump.watched) > 1
 
     def scene(self) -> Scene:
         """What is known now."""
@@ -157,10 +145,10 @@ class MonitorApp(ThemedApp[None]):
 
     def panel_scene(self) -> Scene:
         """What the panels show: what is known now, or was when the screen was frozen."""
-        return self._still_scene() or self.scene()
+        return self.still_scene() or self.scene()
 
-    def _still_scene(self) -> Scene | None:
-        return self._scene(*self._still) if self._still is not None else None
+    def still_scene(self) -> Scene | None:
+        return self._scene(*self.stills) if self.stills is not None else None
 
     def _scene(self, ranks: Sequence[Rank], standings: tuple[Standing, ...]) -> Scene:
         shown = ranks[self.pump.selected]
@@ -194,7 +182,7 @@ class MonitorApp(ThemedApp[None]):
     def _status(self) -> Status:
         if self._message and self._clock() > self._message_until and not self._leaving:
             self._message = ""
-        frozen = self.pump.events - self._events_at_freeze if self._still is not None else None
+        frozen = self.pump.events - self.events_at_freeze if self.stills is not None else None
         return Status(frozen, self.pump.hertz, self.pump.slow_link, self._message, self.recordings.mark())
 
     def say(self, message: str) -> None:
@@ -203,141 +191,6 @@ class MonitorApp(ThemedApp[None]):
         self._message_until = self._clock() + int(MESSAGE_S * 1e9)
         if self.is_running and self.screen_stack:
             self.paint()
-
-    # ------------------------------------------------------------------------------------------ what keys do
-
-    def freeze(self) -> None:
-        """Stop the screen, or let it catch up. The model takes everything in all the while."""
-        if self._still is None:
-            self._events_at_freeze = self.pump.events
-            now = self.scene()
-            ranks = tuple(replace(rank, model=still(rank.model)) for rank in (one.rank() for one in self.pump.watched))
-            self._still = ranks, now.standings
-        else:
-            self._still = None
-        self.paint()
-
-    def record(self) -> None:
-        """Begin to record what is watched, or stop."""
-        self.say(self.recordings.turn())
-
-    @property
-    def several(self) -> bool:
-        """Whether more than one process is watched."""
-        return len(self.pump.watched) > 1
-
-    def select_rank(self, at: int) -> None:
-        """The panels show this one of the processes."""
-        if at != self.pump.selected:
-            self.pump.selected = at
-            self.main.another_rank()
-        self.paint()
-
-    def next_rank(self, step: int) -> None:
-        """The panels show the next one, or the one before; round and round."""
-        if not self.several:
-            self.say("one process is watched")
-            return
-        self.select_rank((self.pump.selected + step) % len(self.pump.watched))
-
-    def change_rate(self, step: int) -> None:
-        """Draw more or less often."""
-        self.say(f"drawing {self.pump.choose(step):g} times a second")
-
-    def open_details(self, panel: Panel, key: str | None) -> None:
-        """The page behind a row, or behind a panel that has none."""
-        page = open_page(panel.id, self.panel_scene(), key)
-        if page is None:
-            self.say("there is no row here yet")
-            return
-        self.push_screen(PageScreen(*page))
-
-    def open_step(self, index: int) -> None:
-        """The page of a step."""
-        opened = step.opened(self.panel_scene(), index)
-        if opened is None:
-            self.say(f"step {index} is no longer kept")
-            return
-        self.push_screen(StepScreen(opened))
-
-    def copy(self, sentence: str) -> None:
-        """A sentence to the clipboard, as far as the terminal takes it, and into the log in any case."""
-        sent = terminal.copy(self, sentence)
-        model = self.pump.watched[self.pump.selected].model
-        model.apply([ev.Line(model.now_ns, f"copied: {sentence}")])
-        self.say(f"{sent}; it is in the log (7)")
-
-    def open_windows(self) -> None:
-        """The page of profiler windows, from which one is opened."""
-        self.push_screen(WindowScreen())
-
-    def ask_window(self, steps: int) -> None:
-        """Ask the hook for a profiler window."""
-        watched = self.pump.watched[self.pump.selected]
-        number = watched.next_window()
-        why_not = watched.feed.command({"cmd": "window", "window": number, "steps": steps, "most_s": WINDOW_MOST_S})
-        self.say(why_not or f"asked for a window of {plural(steps, 'step')}")
-
-    def cancel_window(self) -> None:
-        """Cancel the window that waits or is open."""
-        watched = self.pump.watched[self.pump.selected]
-        going = next((one for one in reversed(watched.model.windows) if not one.over), None)
-        if going is None:
-            self.say("no window waits or is open")
-            return
-        why_not = watched.feed.command({"cmd": "window_cancel", "window": going.number})
-        self.say(why_not or f"window {going.number} is to be cancelled")
-
-    def open_lab(self, point: Point | None = None, ceiling: Ceiling | None = None) -> None:
-        """The roofline lab as it was left; with a point and the selected ceiling, on their numbers as a hypothesis."""
-        self.push_screen(LabScreen(self.lab_session, self.settings.glyphs, point, ceiling))
-
-    def open_look(self) -> None:
-        """The page of what to look at first."""
-        self.push_screen(PageScreen(look.TITLE, look.lines))
-
-    def accept(self, key: str, note: str | None) -> None:
-        """Accept the boundary of this key with a note; with None: no longer accept it."""
-        self.say(accepting.accept(self.pump.watched[self.pump.selected], key, note))
-        self.main.panels["boundaries"].view.touch()
-
-    def action_show_help(self) -> None:
-        """The help page, for the panel that has the keys."""
-        if isinstance(self.screen, PageScreen) and self.screen.page_title == HELP_TITLE:
-            self.say("this is the help page; esc goes back")
-            return
-        panel = self.main.focused_panel.panel
-        played = self.replay.is_played
-        self.push_screen(
-            PageScreen(
-                HELP_TITLE,
-                lambda scene, width: help_page.lines(panel, width, self.several, scene.model.slowness.rule, replay=played),
-            )
-        )
-
-    def action_theme(self) -> None:
-        """The next theme."""
-        if self.settings.colour_off:
-            self.say("colours are off (NO_COLOR or --no-color)")
-            return
-        names = list(self.settings.themes.themes)
-        self.use_theme(names[(names.index(own_name(self.theme)) + 1) % len(names)])
-
-    def use_theme(self, name: str) -> None:
-        """This theme."""
-        self.theme = textual_name(name)
-        self.say(f"theme: {name}")
-
-    def action_palette(self) -> None:
-        """Find a command by name."""
-        if self.settings.glyphs.name == "ascii":
-            self.say("the list of commands needs a UTF-8 terminal; ? shows every key")
-            return
-        self.action_command_palette()
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The command palette."""
-        return commands(self)
 
     # ------------------------------------------------------------------------------------------ the way out
 

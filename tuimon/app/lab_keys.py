@@ -2,88 +2,12 @@
 
 from __future__ import annotations
 
-from tuimon.app.action import Action
 from tuimon.app.details.page import heading, prose
+from tuimon.app.keymap.lab import LAB
 from tuimon.app.panels.frame import PanelLines
 from tuimon.app.panels.help import entry
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.text import Line, clean, cut, fill
-
-KEYS = (
-    Action("intensity", "ask('intensity')", ("i", "I"), "i", "I", "Set the intensity I, in FLOP/byte.", "question"),
-    Action("bandwidth", "ask('bandwidth')", ("b", "B"), "b", "B", "Set the bandwidth B, in GB/s.", "question"),
-    Action("peak", "ask('peak')", ("k", "K"), "k", "peak", "Set the peak, in GFLOP/s.", "question"),
-    Action(
-        "reset", "reset", ("r",), "r", "reset", "No I, no B, a peak of 1,000 GFLOP/s. The score stays.", "question", footer=2
-    ),
-    Action(
-        "predict",
-        "ask('prediction')",
-        ("p",),
-        "p",
-        "predict",
-        "Type the ceiling you expect, in GFLOP/s. It is scored when the ceiling is revealed; within 1 % is right.",
-        "answer",
-        footer=0,
-    ),
-    Action(
-        "play",
-        "play",
-        ("space",),
-        "space",
-        "play",
-        "Trace the selected roof up to I, two stations a second; again: stop. It only traces: nothing runs.",
-        "answer",
-        footer=0,
-    ),
-    Action(
-        "step",
-        "step",
-        ("s", "right"),
-        "s",
-        "step",
-        "One station further; the last is at I and reveals the ceiling.",
-        "answer",
-        footer=0,
-    ),
-    Action("reveal", "reveal", ("v",), "v", "reveal", "Show the ceiling at once.", "answer", footer=3),
-    Action(
-        "walk",
-        "walk",
-        ("w",),
-        "w",
-        "walk",
-        "The guided walk: five predictions, about five minutes. Again: leave it.",
-        "walk",
-        footer=2,
-    ),
-    Action("on", "on", ("enter",), "enter", "go on", "The next stop, when this one is done.", "walk"),
-    Action("skip", "skip(1)", ("N",), "N", "skip", "The next stop in any case.", "walk"),
-    Action("before", "skip(-1)", ("P",), "P", "stop before", "The stop before.", "walk"),
-    Action(
-        "again",
-        "again",
-        ("h",),
-        "h",
-        "take again",
-        "The numbers that were taken from the live region, as they were.",
-        "live region",
-    ),
-    Action(
-        "measured",
-        "measured",
-        ("m",),
-        "m",
-        "measured",
-        "Back to the measured numbers of the region that the hypothesis was taken from.",
-        "live region",
-    ),
-    Action("help", "help", ("question_mark", "f1"), "?", "help", "This page, and back.", "general", footer=1),
-    Action("theme", "app.theme", ("t",), "t", "theme", "The next theme.", "general"),
-    Action("leave", "leave", ("q",), "q", "back", "Out of this page, then out of the lab.", "general", footer=0),
-    Action("undo", "undo", ("escape",), "esc", "back", "Out of what is typed or of this page; back to the monitor.", "general"),
-    Action("quit", "app.quit", ("ctrl+q", "ctrl+c"), "ctrl+c", "quit", "Leave tuimon.", "general"),
-)
 
 ABOUT = (
     "The roof is min(peak, I x B): I operations for each byte that crosses a memory boundary, B bytes a second across it. Set "
@@ -101,9 +25,9 @@ def help_lines(width: int, glyphs: GlyphSet) -> PanelLines:
     lines: PanelLines = [[(" the roofline lab", "title-focus")]]
     for part in ABOUT:
         lines += prose(part, width)
-    for group in dict.fromkeys(key.group for key in KEYS):
+    for group in dict.fromkeys(key.group for key in LAB):
         lines += heading(f"keys: {group}")
-        for key in KEYS:
+        for key in LAB:
             if key.group == group:
                 lines += entry(key.shown, key.help, width)
     lines += heading("marks in the chart")
@@ -129,7 +53,7 @@ def footer(
     }
     ranks = {**({"on": 0} if walking else {}), **({"measured": 0} if taken else {})}
     parts: list[tuple[int, Line]] = [(1, [("i b k", "key"), (" set", "key-label")])]
-    for key in KEYS:
+    for key in LAB:
         rank = ranks.get(key.id, key.footer)
         if rank is not None:
             parts.append((rank, [(key.shown, "key"), (f" {labels.get(key.id, key.label)}", "key-label")]))

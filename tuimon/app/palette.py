@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 
-from tuimon.app.actions import ACTIONS, REPLAY_ACTIONS, ROOFLINE_ACTIONS
+from tuimon.app.keymap import ACTIONS
+from tuimon.app.keymap.replay import REPLAY
+from tuimon.app.keymap.roofline import ROOFLINE
 from tuimon.app.panels import PANELS
 from tuimon.app.screens import points
 
@@ -28,8 +30,8 @@ def commands(app: MonitorApp) -> Iterator[SystemCommand]:
         if action.palette and action.scope != "page" and (app.several or not action.several):
             yield SystemCommand(f"{action.label} ({action.shown})", action.help, command(action.call))
     for name, on, more in (
-        ("roofline", app.main.focus_id == points.PANEL, ROOFLINE_ACTIONS),
-        ("replay", app.replay.is_played, REPLAY_ACTIONS),
+        ("roofline", app.main.focus_id == points.PANEL, ROOFLINE),
+        ("replay", app.replay.is_played, REPLAY),
     ):
         for action in more if on else ():
             yield SystemCommand(f"{name}: {action.label} ({action.shown})", action.help, command(action.call))

@@ -14,9 +14,9 @@ from textual.containers import Container
 from textual.widgets import Input
 
 from tuimon.app import terminal
-from tuimon.app.action import Action
 from tuimon.app.candidate import Candidate
 from tuimon.app.details.page import heading, prose
+from tuimon.app.keymap.picker import PICKER
 from tuimon.app.panels.frame import PanelLines, fitted
 from tuimon.app.panels.help import entry
 from tuimon.app.picking import Entry, ListView, draw, entries, matching
@@ -33,36 +33,6 @@ MESSAGE_S = 4.0
 
 FILTER_LABEL = " filter: "
 
-KEYS = (
-    Action(
-        "pick",
-        "pick",
-        ("enter",),
-        "enter",
-        "attach",
-        "Watch the selected process, or all ranks of the selected job.",
-        "",
-        footer=0,
-    ),
-    Action(
-        "all", "pick_all", ("a",), "a", "all ranks", "Watch all ranks of the selected one's job on one screen.", "", footer=1
-    ),
-    Action(
-        "filter", "filter", ("slash",), "/", "filter", "Show only the rows that hold a text; esc takes it away.", "", footer=2
-    ),
-    Action(
-        "refresh", "refresh_list", ("r",), "r", "refresh", "Look again now; it is done every two seconds anyway.", "", footer=3
-    ),
-    Action("help", "help", ("question_mark", "f1"), "?", "help", "This page, and back.", "", footer=1),
-    Action("quit", "leave", ("q", "ctrl+q", "ctrl+c"), "q", "quit", "Leave; nothing has been touched.", "", footer=0),
-    Action("back", "undo", ("escape",), "esc", "back", "Take the filter away.", ""),
-    Action("down", "move(1)", ("j", "down", "tab"), "j", "down", "The next row.", ""),
-    Action("up", "move(-1)", ("k", "up", "shift+tab"), "k", "up", "The row before.", ""),
-    Action("page_down", "page(1)", ("pagedown", "ctrl+d"), "pgdn", "page down", "A page on.", ""),
-    Action("page_up", "page(-1)", ("pageup", "ctrl+u"), "pgup", "page up", "A page back.", ""),
-    Action("first", "end(0)", ("g", "home"), "g", "first", "The first row.", ""),
-    Action("last", "end(-1)", ("G", "end"), "G", "last", "The last row.", ""),
-)
 
 ABOUT = (
     "The Python processes that have torch loaded, or ranks of a job that have not yet. Looking only reads: no process is "
@@ -79,7 +49,7 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None  # letters are keys until a filter is opened
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(",".join(key.keys), key.call, key.label, id=key.id, show=False) for key in KEYS
+        Binding(",".join(key.keys), key.call, key.label, id=key.id, show=False) for key in PICKER
     ]
 
     def __init__(
@@ -192,7 +162,7 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
             return [[(" ", "text"), (cut(clean(self._message), max(1, width - 2), self._glyphs.ellipsis), "warn")]]
         if self._on_help:
             return [[(" ", "text"), ("q", "key"), (" back", "key-label")]]
-        shown = [key for key in KEYS if key.footer is not None and (self._rows or key.id not in ("pick", "filter"))]
+        shown = [key for key in PICKER if key.footer is not None and (self._rows or key.id not in ("pick", "filter"))]
         if not any(row.whole for row in self._rows):
             shown = [key for key in shown if key.id != "all"]
         parts = [(key.footer or 0, [(key.shown, "key"), (" " + key.label, "key-label")]) for key in shown]
@@ -327,7 +297,7 @@ def _is_head(line: Line) -> bool:
 
 def _help(width: int) -> PanelLines:
     lines: PanelLines = [[("which process is to be watched", "title-focus")], *prose(ABOUT, width), *heading("keys")]
-    for key in KEYS:
+    for key in PICKER:
         lines += entry(key.shown, key.help, width)
     return lines
 

@@ -12,6 +12,7 @@ from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import Widths
 from tuimon.draw.text import Line
 from tuimon.model import Model
+from tuimon.model.about import About
 from tuimon.model.ranks.lateness import Lateness
 from tuimon.model.ranks.verdicts import Verdict
 from tuimon.roofline.ceilings import Ceiling
@@ -125,6 +126,8 @@ class PanelView:
     held: tuple[int, int, int, dict[int, int]] = field(default_factory=lambda: (0, 1, 0, {}))
     """What cells of several steps showed before their steps fell out of the ring: model, steps of a cell, steps so far, the ns
     of each cell's longest step."""
+    marks: set[str] = field(default_factory=set)
+    """Keys of the rows that a person marked in this session."""
     version: int = 0
     """Grows with each change by a person: what tells that a panel must be drawn anew although its data is the same."""
 
@@ -159,3 +162,9 @@ class Panel:
     """What else it shows than `sections`: drawn anew when this differs."""
     help: str = ""
     """What one sees in it, for the help page."""
+    answer: Callable[[Scene], Line] = lambda scene: []
+    """What this screen says in its first line: at most one sentence, the answer to the question that it is opened with."""
+    copied: Callable[[Scene, str], str] | None = None
+    """(scene, key) -> what is copied of that row, as one line of text; None: it has no rows to copy."""
+    about: Callable[[Scene, str], About | None] = lambda scene, key: None
+    """(scene, key) -> what `enter` on that row leads to."""

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from tuimon import events as ev
+from tuimon.model.about import About
 from tuimon.model.calls import CallFold
 from tuimon.model.compiler import CompilerFold
 from tuimon.model.graphs import GraphFold, GraphKey
@@ -151,9 +152,9 @@ class Model:
         for section in sections:
             self.versions[section] += 1
 
-    def say(self, t_ns: int, kind: str, text: str) -> None:
-        """A line for the event log; for the folds."""
-        self.log.append(LogLine(t_ns, kind, text))
+    def say(self, t_ns: int, kind: str, text: str, about: About | None = None) -> None:
+        """A line for the event log, and what it is about; for the folds."""
+        self.log.append(LogLine(t_ns, kind, text, about))
         self.logged += 1
         self.versions["log"] += 1
 

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from tuimon.events import GraphSeen
+from tuimon.model.about import About
 from tuimon.model.statistics import Durations
 from tuimon.model.steps.parts import SlowStep, StepAccount, StepEvidence
 
@@ -353,3 +354,5 @@ class LogLine:
     kind: str
     """"break", "recompile", "compile", "limit", "job", "target", "tuimon"."""
     text: str
+    about: About | None = None
+    """What it is about, where that can be looked at."""

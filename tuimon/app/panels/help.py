@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tuimon.app.actions import ACTIONS, REPLAY_ACTIONS, ROOFLINE_ACTIONS
 from tuimon.app.details.page import heading, prose
 from tuimon.app.details.step import NAMING
+from tuimon.app.keymap import ACTIONS
+from tuimon.app.keymap.replay import REPLAY
+from tuimon.app.keymap.roofline import ROOFLINE
 from tuimon.app.panels import PANELS
 from tuimon.app.panels.timeline import CAUSES
 from tuimon.app.scene import Panel
@@ -40,7 +42,7 @@ def lines(panel: Panel | None, width: int, several: bool = True, slow: str = "",
             out += prose(f"orders (s): {', '.join(panel.sorts)}", width, "note")
     if replay:
         out += heading("keys: replay (they come before those of the same letter below)")
-        for action in REPLAY_ACTIONS:
+        for action in REPLAY:
             out += entry(action.shown, action.help, width)
     shown = [action for action in ACTIONS if action.scope != "page" and (several or not action.several)]
     for group in dict.fromkeys(action.group for action in shown):
@@ -51,7 +53,7 @@ def lines(panel: Panel | None, width: int, several: bool = True, slow: str = "",
             if action.group == group:
                 out += entry(action.shown, action.help, width)
     out += heading("keys: roofline, while panel 6 has the keys (they come before those of the same letter above)")
-    for action in ROOFLINE_ACTIONS:
+    for action in ROOFLINE:
         out += entry(action.shown, action.help, width)
     out += heading("panels")
     for other in PANELS:

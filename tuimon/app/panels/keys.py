@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tuimon.app.action import Scope
-from tuimon.app.actions import actions
+from tuimon.app.keymap import actions
 from tuimon.app.panels.frame import PanelLines
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.text import Line, clean, cut, fill

@@ -36,6 +36,8 @@ class Status:
     """A word to the person; it goes away by itself."""
     recording: str = ""
     """How it stands with what is recorded; "": nothing is."""
+    line: str = ""
+    """What the line to the terminal takes ("0.9 kB/s"), where it is slow."""
 
 
 def state(scene: Scene, width: int) -> Line:

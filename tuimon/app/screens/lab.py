@@ -17,7 +17,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tuimon.app.lab_keys import KEYS, footer, help_lines
+from tuimon.app.keymap.lab import LAB
+from tuimon.app.lab_keys import footer, help_lines
 from tuimon.app.lab_live import measured, region_key, take
 from tuimon.app.lab_view import Picture, draw
 from tuimon.app.panels import PANELS
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp
 
 BINDINGS: list[BindingType] = [
-    *(Binding(",".join(key.keys), key.call, key.label, id=f"lab-{key.id}", show=False) for key in KEYS),
+    *(Binding(",".join(key.keys), key.call, key.label, id=f"lab-{key.id}", show=False) for key in LAB),
     Binding("j,down", "scroll_help(1)", id="lab-down", show=False),
     Binding("up", "scroll_help(-1)", id="lab-up", show=False),
 ]

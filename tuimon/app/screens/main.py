@@ -11,8 +11,11 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
-from tuimon.app.actions import PANEL_KEYS, REPLAY_ACTIONS, ROOFLINE_ACTIONS, actions
-from tuimon.app.moves import clear_filter, move_cursor, move_to_end, select_row, select_shown
+from tuimon.app.keymap import actions
+from tuimon.app.keymap.main import PANEL_KEYS
+from tuimon.app.keymap.replay import REPLAY
+from tuimon.app.keymap.roofline import ROOFLINE
+from tuimon.app.moves import clear_filter, select_row
 from tuimon.app.panels import PANELS, ranks, target, timeline, tiny
 from tuimon.app.panels import keys as keys_line
 from tuimon.app.panels.frame import fitted
@@ -22,9 +25,9 @@ from tuimon.app.ranks import are_one_job
 from tuimon.app.scene import Scene
 from tuimon.app.screens import asking, points, replay, steps
 from tuimon.app.screens.asking import AskLine, put
+from tuimon.app.screens.rows import RowKeys
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.app.widgets.panel_widget import PanelWidget
-from tuimon.model.steps.parts import StepAccount
 
 if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp
@@ -33,7 +36,7 @@ BINDINGS: list[BindingType] = [
     # first: a key goes to the first of its actions that is live, see `MainScreen.check_action`
     *(
         Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False)
-        for action in (*ROOFLINE_ACTIONS, *REPLAY_ACTIONS, *actions("main"))
+        for action in (*ROOFLINE, *REPLAY, *actions("main"))
     ),
     *(Binding(key, f"zoom({key})", f"panel {key}", id=f"panel-{key}", show=False) for key in PANEL_KEYS),
 ]
@@ -45,7 +48,7 @@ person chose to draw more often."""
 LOCAL_HZ = 4.0
 
 
-class MainScreen(points.RooflineKeys, replay.ReplayKeys, Screen[None]):
+class MainScreen(RowKeys, points.RooflineKeys, replay.ReplayKeys, Screen[None]):
     """All panels, or one of them on the full screen."""
 
     BINDINGS = BINDINGS
@@ -216,7 +219,7 @@ class MainScreen(points.RooflineKeys, replay.ReplayKeys, Screen[None]):
             clear_filter(self.focused_panel.view)
             self.changed()
         elif self.zoomed == ranks.PANEL.id:
-            self._leave_ranks()
+            self.leave_ranks()
         elif self.focus_id == steps.PANEL and self.focused_panel.view.cursor is not None:
             self.select_step(None)
         elif self.zoomed is not None:
@@ -230,7 +233,7 @@ class MainScreen(points.RooflineKeys, replay.ReplayKeys, Screen[None]):
         if not self.monitor.several:
             self.monitor.say("one process is watched")
         elif self.zoomed == ranks.PANEL.id:
-            self._leave_ranks()
+            self.leave_ranks()
         else:
             if self.asking.is_open:
                 asking.close(self, keep=True)
@@ -239,7 +242,7 @@ class MainScreen(points.RooflineKeys, replay.ReplayKeys, Screen[None]):
             select_row(self.focused_panel.view, ranks.begin_at(self.monitor.panel_scene()))
             self.lay_out(self.size.width, self.size.height)
 
-    def _leave_ranks(self) -> None:
+    def leave_ranks(self) -> None:
         self.focus_id, self.zoomed = self._before_ranks
         self.lay_out(self.size.width, self.size.height)
 
@@ -256,82 +259,7 @@ class MainScreen(points.RooflineKeys, replay.ReplayKeys, Screen[None]):
         if self.zoomed == ranks.PANEL.id:
             select_row(self.focused_panel.view, str(self.monitor.pump.selected))
 
-    # ------------------------------------------------------------------------------------------ rows
-
-    def action_move(self, step: int) -> None:
-        """Another row, or step."""
-        if steps.move(self, step):
-            return
-        move_cursor(self.focused_panel.panel, self.monitor.panel_scene(), self.focused_panel.view, step)
-        self.monitor.paint()
-
-    def action_page(self, step: int) -> None:
-        """A page on or back."""
-        self.action_move(step * (steps.PAGE if self.focus_id == steps.PANEL else self.focused_panel.view.page))
-
-    def action_end(self, way: int) -> None:
-        """The first or the last row; in the timeline the oldest step, or the newest again and again."""
-        if steps.move_to_end(self, way):
-            return
-        move_to_end(self.focused_panel.panel, self.monitor.panel_scene(), self.focused_panel.view, way)
-        self.monitor.paint()
-
-    def action_sort(self) -> None:
-        """The next order."""
-        sorts = self.focused_panel.panel.sorts
-        if not sorts:
-            self.monitor.say("this panel has no order to choose")
-            return
-        view = self.focused_panel.view
-        view.sort = (view.sort + 1) % len(sorts)
-        view.reverse = False
-        self.monitor.say(f"sorted by {sorts[view.sort]}")
-        self.changed()
-
-    def action_reverse(self) -> None:
-        """The other way round."""
-        if not self.focused_panel.panel.sorts:
-            self.monitor.say("this panel has no order to choose")
-            return
-        self.focused_panel.view.reverse = not self.focused_panel.view.reverse
-        self.changed()
-
-    def action_details(self) -> None:
-        """The page behind the selected row, or the selected step."""
-        widget = self.focused_panel
-        if steps.open_selected(self):
-            return
-        key = select_shown(widget.panel, self.monitor.panel_scene(), widget.view)
-        if widget.panel is ranks.PANEL:
-            if key is not None:
-                self._leave_ranks()
-                self.monitor.select_rank(int(key))
-            return
-        self.monitor.open_details(widget.panel, key)
-
-    # ------------------------------------------------------------------------------------------ steps
-
-    def action_slow_step(self, way: int) -> None:
-        """The slow step after the selected one, or the one before."""
-        steps.go(self, way)
-
-    def select_step(self, account: StepAccount | None) -> None:
-        """The timeline stands still around this step and has the keys; None: it follows the newest again."""
-        steps.select(self, account)
-
-    def action_copy(self) -> None:
-        """A sentence on a slow step to the clipboard."""
-        steps.copy(self)
-
-    # ------------------------------------------------------------------------------------------ what is typed
-
-    def action_filter(self) -> None:
-        """Open the line that a filter is typed in."""
-        asking.ask_for_filter(self)
-
-    def action_accept(self) -> None:
-        """Accept the selected boundary with a note, or take that back."""
-        asking.accept_or_not(self)
+    # ------------------------------------------------------------------------------------------ what is typed, the mouse
 
     @on(Input.Changed, "#filter")
     def narrow_while_typing(self, event: Input.Changed) -> None:
@@ -343,23 +271,10 @@ class MainScreen(points.RooflineKeys, replay.ReplayKeys, Screen[None]):
         """Enter."""
         asking.entered(self)
 
-    # ------------------------------------------------------------------------------------------ the mouse
-
     @on(PanelWidget.Pointed)
     def follow_the_mouse(self, event: PanelWidget.Pointed) -> None:
         """A click gives the panel the keys and selects the row; the wheel moves the selection."""
-        self.focus_id = event.panel.panel.id
-        view = event.panel.view
-        if event.line is not None and self.focus_id == points.PANEL:
-            points.select_line(self, event.line)
-        elif event.line is not None:
-            ordered = event.panel.panel.keys(self.monitor.panel_scene(), view)
-            row = view.top + event.line - view.above - (2 if event.panel.panel.sorts else 1)
-            if event.line >= 1 and 0 <= row < len(ordered):
-                view.cursor, view.follow = ordered[row], False
-        else:
-            move_cursor(event.panel.panel, self.monitor.panel_scene(), view, event.step)
-        self.changed()
+        self.pointed(event)
 
     # ------------------------------------------------------------------------------------------ for the whole app
 

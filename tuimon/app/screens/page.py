@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from tuimon.app.action import Scope
-from tuimon.app.actions import actions
+from tuimon.app.keymap import actions
 from tuimon.app.panels import keys as keys_line
 from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.target import Status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from tuimon.app.actions import ROOFLINE_ACTIONS
+from tuimon.app.keymap.roofline import ROOFLINE
 from tuimon.app.moves import select_row
 from tuimon.app.panels import roofline
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PANEL = roofline.PANEL.id
 
-ACTIONS = frozenset(action.call.partition("(")[0] for action in ROOFLINE_ACTIONS)
+ACTIONS = frozenset(action.call.partition("(")[0] for action in ROOFLINE)
 """Names of the actions that are live while the roofline has the keys."""
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from tuimon.app.actions import REPLAY_ACTIONS
+from tuimon.app.keymap.replay import REPLAY
 from tuimon.app.screens import asking
 
 if TYPE_CHECKING:
     from tuimon.app.replaying import Replay
     from tuimon.app.screens.main import MainScreen
 
-ACTIONS = frozenset(action.call.partition("(")[0] for action in REPLAY_ACTIONS)
+ACTIONS = frozenset(action.call.partition("(")[0] for action in REPLAY)
 """Names of the actions that are live while a recording is played."""
 
 

@@ -7,14 +7,14 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tuimon.app.action import Scope
-from tuimon.app.actions import STEP_ACTIONS
 from tuimon.app.details import step
+from tuimon.app.keymap.page import STEP
 from tuimon.app.panels.timeline import beside, none_beside
 from tuimon.app.scene import Scene
 from tuimon.app.screens.page import PageScreen
 
 BINDINGS: list[BindingType] = [
-    Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False) for action in STEP_ACTIONS
+    Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False) for action in STEP
 ]
 
 

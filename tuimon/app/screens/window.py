@@ -7,12 +7,12 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tuimon.app.action import Scope
-from tuimon.app.actions import WINDOW_ACTIONS
 from tuimon.app.details import window
+from tuimon.app.keymap.page import WINDOW
 from tuimon.app.screens.page import PageScreen
 
 BINDINGS: list[BindingType] = [
-    Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False) for action in WINDOW_ACTIONS
+    Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False) for action in WINDOW
 ]
 
 STEPS = (1, 2, 3, 5, 10, 20, 50)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from tuimon.model.about import About
 from tuimon.model.identity import plain_function
 from tuimon.model.parts import Frame
 
@@ -27,6 +28,8 @@ class Finding:
     next_step: str
     calls: int | None = None
     """Calls that ran in eager, where it is about them and they are counted."""
+    about: About | None = None
+    """What it is about, where that can be looked at."""
 
 
 def shown(function: str) -> str:
