@@ -35,6 +35,11 @@ def sound(model: Model) -> None:
     assert all(a.index + 1 == b.index for a, b in pairwise(accounts))
     assert not accounts or accounts[-1].index == steps.n - 1
     assert [(one.index, one.took_ns) for one in accounts[-512:]] == [at[:2] for at in steps.recent][-len(accounts) :]
+    if steps.durations.n == len(accounts):
+        assert steps.durations.total_ns == sum(one.took_ns for one in accounts)
+        assert steps.durations.latest(512) == [one.took_ns for one in accounts[-512:]]
+        if steps.steady_n == sum(not one.compiled for one in accounts):
+            assert steps.steady_ns == sum(one.took_ns for one in accounts if not one.compiled)
 
 
 class Training:
@@ -188,6 +193,35 @@ def test_what_is_behind_the_optimizer_in_the_loops_body_is_of_its_step() -> None
     assert [one.index for one in unknown if not one.index_certain] == [3]
     told = behind_the_optimizer(140, 60).steps.accounts
     assert [one.index for one in told if not one.index_certain] == [3] and told[2].took_ns > 4900 * US < told[3].took_ns
+
+
+def sleeping(*looked: int, longer: int = -1) -> Model:
+    """Behind each of 30 steps of an optimizer, in the loop's body, the job sleeps for 30 ms; in these it is looked at."""
+    model = Model()
+    model.apply([target(), ev.ThreadSeen(0, 0, "main"), added(1, "forward", "0/0"), added(2, "optimizer", None)])
+    model.apply([added(3, "loop", None), ev.LoopsSeen(0, 0, 1, (), ((7, 100),))])
+    at = 0
+    for step in range(30):
+        model.apply([row(1, at, at + 500), row(2, at + 500, at + 1000)])
+        sleeps = 90_000 if step == longer else 30_000
+        if step in looked:
+            model.apply([ev.StackSeen((at + 20_000) * US, 0, (at + 1000) * US, ((7, 3, 140, 0),))])
+        at += 1000 + sleeps
+    return model
+
+
+@pytest.mark.parametrize("looked", [(), (11,), (7, 15, 16, 22), tuple(range(3, 30)), tuple(range(30)), (0, 1, 2)])
+def test_what_lies_between_steps_is_on_one_side_whether_or_not_it_is_looked_at(looked: tuple[int, ...]) -> None:
+    model = sleeping(*looked)
+    took = [one.took_ns // (1000 * US) for one in model.steps.accounts]
+    assert set(took[1:-1]) == {31} and took[0] in (1, 31) and took[-1] in (1, 31), took
+    assert not model.steps.slow
+    sound(model)
+
+
+def test_what_is_longer_than_usual_is_where_it_was_seen() -> None:
+    took = [one.took_ns // (1000 * US) for one in sleeping(5, 20, longer=20).steps.accounts]
+    assert took[1:20] == [31] * 19 and took[20:23] == [121, 1, 31]
 
 
 def collected(offset: int) -> Model:

@@ -44,6 +44,12 @@ class Durations:
         self._window.append(duration_ns)
         self._summary = None
 
+    def grow(self, more_ns: int) -> None:
+        """The last duration turned out to be so many ns longer."""
+        self.total_ns += more_ns
+        self._window[-1] += more_ns
+        self._summary = None
+
     def extend(self, durations_ns: Sequence[int]) -> None:
         """Take some more, in their order."""
         self.n += len(durations_ns)

@@ -72,6 +72,8 @@ class Counting:
         self._dropped = 0
         self._incomplete = False
         self._status_ns = 0
+        self._is_steady = False
+        """The step that was closed last is a steady one."""
         self._joined = False
         """Steps are counted anew from some time on: what came before that is none of them."""
 
@@ -257,6 +259,13 @@ class Counting:
             added = until_ns - begin
             parts = tuple(a + b for a, b in zip(last.parts, parts, strict=True))
             compiled = last.compiled or parts[of.COMPILE] > 0
+            steps.durations.grow(added)
+            if self._is_steady and not compiled:
+                steps.steady_ns += added
+            elif self._is_steady:
+                self._is_steady = False
+                steps.steady_n -= 1
+                steps.steady_ns -= last.took_ns
             steps.accounts[-1] = replace(last, end_ns=until_ns, parts=parts, compiled=compiled)
             steps.recent[-1] = (last.index, last.took_ns + added, steps.recent[-1][2])
             known = steps.evidences.get(last.index)
@@ -278,7 +287,7 @@ class Counting:
     def count(self, took_ns: int | None, index: int, compiled: bool, late: bool) -> None:
         """One more step; None: it began before the attach."""
         steps = self._model.steps
-        steady = took_ns is not None and not compiled and not late
+        self._is_steady = steady = took_ns is not None and not compiled and not late
         if took_ns is not None:
             steps.durations.add(took_ns)
             steps.recent.append((index, took_ns, compiled))

@@ -9,12 +9,16 @@ The gap lies between the end of the last call of a step and the begin of the fir
    optimizer end one;
 4. nothing: then the gap belongs to the next step, as loading is the commoner thing, and that is said where it matters.
 
+A gap that is as long as it always is goes where those before it went, whether or not something was seen in this one: the job is
+looked at now and then only, and steps of which one has two gaps and the next one none would be slow and fast by our doing.
+
 Behind the last step of all there is no next one: the job leaves its loop, cleans up and ends. Of that only what was seen within
 the loop is the step's.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,6 +28,13 @@ FORMER, NEXT = "former", "next"
 MOST_SITES = 1024
 TRUSTED = 3
 """In so many gaps the head of a loop was passed once, less those in which it was not: it is that of the steps."""
+
+LEAST_NS = 1_000_000
+"""Shorter gaps are nobody's concern."""
+MOST_GAPS = 16
+LEAST_GAPS = 3
+LIKE_OTHERS = 1.5
+"""A gap no longer than so many times the median of the latest between the same two calls, of at least three, is usual."""
 
 Path = Sequence[tuple[int, int]]
 """(code, offset) of frames, outermost first."""
@@ -77,6 +88,8 @@ class Loops:
     within a module's `forward`."""
     latest_body: tuple[int, int, int] | None = None
     """The same, of the call told last."""
+    gaps: dict[tuple[int, int], deque[tuple[int, str]]] = field(default_factory=dict)
+    """Instruments of the calls before and behind a gap -> how long the latest of them were, and whose they were."""
     around: dict[int, Sequence[tuple[int, bool]]] = field(default_factory=dict)
     """Instrument of a call -> the loops around it, outermost first: (the head's instrument, 0 where its passages are not told;
     whether it is one within a module's `forward`)."""
@@ -109,6 +122,23 @@ class Loops:
         if first is not None and self._compared(path, first) < 0:
             return NEXT
         return None
+
+    def habit(self, last: Item, first: Item, ns: int) -> str | None:
+        """On which side gaps between these two calls are, where this one is as long as they are; None where that is open."""
+        known = self.gaps.get((last.instrument, first.instrument), ())
+        if len(known) < LEAST_GAPS or ns > LIKE_OTHERS * sorted(known)[len(known) // 2][0]:
+            return None
+        return FORMER if 2 * sum(side == FORMER for _, side in known) > len(known) else NEXT
+
+    def note(self, last: Item, first: Item, ns: int, side: str) -> None:
+        """A gap between these two calls was so long, and on that side."""
+        between = (last.instrument, first.instrument)
+        known = self.gaps.get(between)
+        if known is None:
+            if len(self.gaps) >= MOST_SITES:
+                return
+            known = self.gaps[between] = deque(maxlen=MOST_GAPS)
+        known.append((ns, side))
 
     def not_turned(self) -> None:
         """The heads that are trusted were not passed from one step to the next: they are so no more, if that goes on."""
@@ -185,6 +215,7 @@ def turn(loops: Loops, last: Item, first: Item | None, between: Iterable[Item]) 
                 high = min(high, one.begin_ns)
             break
     former = None
+    seen = None
     for one, side in zip(between, sides, strict=True):
         if side is None or one.end_ns < low or one.begin_ns > high:
             continue
@@ -192,13 +223,19 @@ def turn(loops: Loops, last: Item, first: Item | None, between: Iterable[Item]) 
             if one.kind not in ("former", "next"):
                 former = min(high, one.end_ns)
         elif side == NEXT:
-            # it has turned between the two looks
-            return Cut(low) if former is None else Cut(former, max(0, min(high, one.end_ns) - former))
+            if former is not None:  # it has turned between the two looks
+                return Cut(former, max(0, min(high, one.end_ns) - former))
+            seen = NEXT
+            break
     if former is not None:
-        return Cut(high)
+        seen = FORMER
     if first is None:
-        return Cut(low)
-    return Cut(low, high - low)
+        return Cut(high if seen == FORMER else low)
+    if high - low < LEAST_NS:
+        return Cut(high) if seen == FORMER else Cut(low, 0 if seen else high - low)
+    whose = loops.habit(last, first, high - low) or seen or NEXT
+    loops.note(last, first, high - low, whose)
+    return Cut(high if whose == FORMER else low, 0 if whose == seen else high - low)
 
 
 def _passage(loops: Loops, passages: list[Item]) -> int | None:
