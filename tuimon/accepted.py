@@ -18,18 +18,13 @@ import json
 import os
 import re
 import stat
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tuimon import events as ev
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tuimon import toml
 
 NAME = "tuimon-accepted.toml"
 HEADER = "[[boundary]]"
@@ -147,10 +142,9 @@ def _read(path: Path) -> str:
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise AcceptedError(f"{path} is not TOML: {error}") from None
-    return document
+        return toml.parse(text)
+    except toml.NotToml as error:
+        raise AcceptedError(f"{path} is {error}") from None
 
 
 # ------------------------------------------------------------------------------------------------- writing

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tuimon import toml
 from tuimon.lab import state
 from tuimon.lab.numbers import BANDWIDTH, INTENSITY, PEAK, NumberError, Quantity, parse, write
 from tuimon.lab.state import Lab
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 DEFAULT = "roofline"
 MOST_BYTES = 1 << 20
@@ -65,11 +60,9 @@ class Walk:
 def parse_walk(data: bytes, origin: str) -> Walk:
     """A walk from the bytes of a TOML file; `origin` names it in errors. Raises WalkError."""
     try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise WalkError(f"{origin}: not UTF-8 text") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise WalkError(f"{origin}: not TOML: {error}") from None
+        document = toml.parse(data)
+    except toml.NotToml as error:
+        raise WalkError(f"{origin}: {error}") from None
     unknown = set(document) - {"title", "stop"}
     if unknown:
         raise WalkError(f"{origin}: unknown {', '.join(sorted(unknown))}; a walk has a title and [[stop]] entries")

@@ -11,19 +11,14 @@ import json
 import os
 import re
 import stat
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from tuimon import toml
 from tuimon.roofline.machines import BOUNDARIES, DTYPES, Bandwidth, Machine, Peak, PeakKey
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SCHEMA = 1
 MOST_BYTES = 1 << 20
@@ -233,11 +228,9 @@ def _pairs(values: dict[str, Any]) -> list[str]:
 def parse(data: bytes) -> Calibration:
     """A calibration from its text. Raises CalibrationError: what is wrong with it, in a few words."""
     try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise CalibrationError("not UTF-8 text") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise CalibrationError(f"not TOML: {error}") from None
+        document = toml.parse(data)
+    except toml.NotToml as error:
+        raise CalibrationError(str(error)) from None
     schema = document.get("schema")
     if schema != SCHEMA:
         raise CalibrationError(f"of another version of tuimon: its schema is {schema!r}, not {SCHEMA}")

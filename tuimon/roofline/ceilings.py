@@ -7,17 +7,13 @@ rate, and which of the four it is goes with it everywhere.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tuimon import toml
 
 if TYPE_CHECKING:
     from tuimon.roofline.machines import Bandwidth, Machine, Peak, Sparsity, Unit
@@ -209,11 +205,9 @@ def parse_ceilings(data: bytes, origin: str) -> tuple[Ceiling, ...]:
 def read_document(data: bytes, origin: str) -> dict[str, Any]:
     """The [[ceiling]] and [[machine]] entries in the bytes of a TOML file, as they are. Raises CeilingError."""
     try:
-        document: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise CeilingError(f"{origin}: not UTF-8 text") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise CeilingError(f"{origin}: not TOML: {error}") from None
+        document = toml.parse(data)
+    except toml.NotToml as error:
+        raise CeilingError(f"{origin}: {error}") from None
     unknown = set(document) - {"ceiling", "machine"}
     if unknown:
         holds = "a file of ceilings holds [[ceiling]] and [[machine]] entries only"
@@ -244,6 +238,8 @@ def _quoted(names: Iterable[str]) -> str:
 def read_file(path: Path) -> bytes:
     """The bytes of a file of ceilings. Raises CeilingError where it cannot be read, or is none by its size."""
     try:
+        if path.is_fifo():  # reading it would wait for ever, at the start of every command
+            raise CeilingError(f"{path}: cannot be read: it is a pipe, no file")
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:

@@ -72,7 +72,7 @@ def known(extra: Path | None = None, *, own_cpu: hardware.Cpu | None = None) -> 
     problems: list[str] = []
     listed, ceilings, own = machines(), load_ceilings(), tuple[Ceiling, ...]()
     default = user_file()
-    if default.exists():
+    if os.path.exists(default):  # false, too, where its folder may not be entered
         try:
             listed, ceilings = machines(default), load_ceilings(default)
             own = parse_ceilings(read_file(default), str(default))
