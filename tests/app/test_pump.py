@@ -12,6 +12,8 @@ class FakeSurface:
     def __init__(self) -> None:
         self.painted = 0
         self.waiting = 0
+        self.rate: float | None = None
+        self.picture = 0
         self.intervals: list[float] = []
         self.gone = False
         self.left = False
@@ -22,6 +24,12 @@ class FakeSurface:
     def backlog(self) -> int:
         return self.waiting
 
+    def line_rate(self) -> float | None:
+        return self.rate
+
+    def sent(self) -> int:
+        return self.painted * self.picture
+
     def set_timer_interval(self, seconds: float) -> None:
         self.intervals.append(seconds)
 
@@ -30,6 +38,9 @@ class FakeSurface:
 
     def leave_gone_terminal(self) -> None:
         self.left = True
+
+    def leave_refused(self) -> None:
+        raise AssertionError("nothing was refused")
 
 
 def make(events: list[ev.Event] | None = None) -> tuple[Pump, FakeSurface, FakeFeed, Clock]:
@@ -65,6 +76,33 @@ def test_a_backlog_skips_the_paint_but_not_the_data() -> None:
         pump.tick()
     assert pump.hertz == 4.0 and not pump.slow_link
     assert surface.intervals == [0.5, 1.0, 2.0, 1.0, 0.5, 0.25]
+
+
+def test_pictures_take_half_of_a_slow_line() -> None:
+    pump, surface, _, _ = make(busy())
+    surface.rate, surface.picture = 960.0, 400
+    for _ in range(40):
+        pump.tick()
+    assert pump.hertz == 1.0 and pump.slow_link
+    surface.picture = 2_000  # more than that at the slowest rate: it is drawn all the same
+    for _ in range(40):
+        pump.tick()
+    assert pump.hertz == 0.5
+    painted = surface.painted
+    pump.tick()
+    assert surface.painted == painted + 1
+    surface.rate, surface.picture = 100_000.0, 400
+    for _ in range(60):
+        pump.tick()
+    assert pump.hertz == 4.0
+
+
+def test_a_rate_does_not_go_to_and_fro() -> None:
+    pump, surface, _, _ = make(busy())
+    surface.rate, surface.picture = 960.0, 230  # 2.1 Hz would be half of the line
+    for _ in range(200):
+        pump.tick()
+    assert surface.intervals == [0.5]
 
 
 def test_a_person_chooses_the_rate() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from tests.support.terminal import Terminal
 from tuimon.app import terminal
 
 ROOT = Path(__file__).resolve().parents[2]
-QUIET_BYTES_A_SECOND, BUSY_BYTES_A_SECOND = 2_000, 20_000
+QUIET_BYTES_A_SECOND, BUSY_BYTES_A_SECOND = 1_500, 5_000
 
 
 class Tty(io.StringIO):
@@ -52,9 +53,11 @@ class Starter:
         self.env = env
         self._started: list[Terminal] = []
 
-    def __call__(self, scene: str, width: int = 120, height: int = 40, **env: str) -> Terminal:
+    def __call__(
+        self, scene: str, width: int = 120, height: int = 40, *, answers: bool = True, ground: str = "", **env: str
+    ) -> Terminal:
         argv = [sys.executable, "-m", "tests.support.monitor_program", scene]
-        started = Terminal(argv, width, height, {**self.env, **env})
+        started = Terminal(argv, width, height, {**self.env, **env}, answers=answers, ground=ground)
         self._started.append(started)
         return started
 
@@ -104,7 +107,7 @@ def report(env: dict[str, str]) -> dict[str, float]:
 def test_q_leaves_with_the_terminal_as_it_was(start: Starter, environment: dict[str, str]) -> None:
     on = start("ended")
     settled(on)
-    assert on.wait_for(lambda: on.sees("ENDED killed by signal 9"))
+    assert on.wait_for(lambda: on.sees("killed by signal 9"))
     on.write("q")
     assert on.ended() == 0
     assert on.data.rstrip().find(b"\x1b[?1049l") > on.data.find(b"\x1b[?1049h") >= 0
@@ -142,7 +145,9 @@ def test_a_resize_is_followed(start: Starter) -> None:
     on.resize(80, 24)
     assert on.wait_for(lambda: on.sees("7 event log") and not on.sees("─ 7 event log"))
     on.resize(20, 5)
-    assert on.wait_for(lambda: on.sees("ended: killed"))
+    assert on.wait_for(lambda: on.sees("ended: signal 9"))
+    on.resize(20, 1)
+    assert on.wait_for(lambda: on.sees("ended: signal 9"), 8.0)
     on.resize(120, 40)
     assert on.wait_for(lambda: on.sees("─ 7 event log"))
 
@@ -203,6 +208,83 @@ def test_over_ssh_it_draws_less_often_and_without_the_mouse(start: Starter) -> N
     assert b"\x1b[?1003h" not in on.data
 
 
+def test_motion_of_the_mouse_is_never_asked_for(start: Starter) -> None:
+    on = start("ended")
+    settled(on)
+    on.write("q")
+    assert on.ended() == 0
+    assert b"\x1b[?1000h" in on.data and b"\x1b[?1006h" in on.data
+    assert b"1003" not in on.data
+    assert on.data.rindex(b"\x1b[?1000l") > on.data.index(b"\x1b[?1000h")
+
+
+def ground_of(on: Terminal) -> str:
+    """The colour of the ground in the middle of the screen."""
+    return str(on.screen.buffer[on.screen.lines // 2][on.screen.columns - 1].bg)
+
+
+DARK, LIGHT = "121212", "fafafa"
+
+
+@pytest.mark.parametrize(
+    ("told", "env", "seen"),
+    [
+        ("rgb:1e1e/1e1e/2e2e", {}, DARK),
+        ("rgb:fdfd/f6f6/e3e3", {}, LIGHT),
+        ("rgb:ff/ff/ff", {"SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}, LIGHT),
+        ("", {"COLORFGBG": "0;15"}, LIGHT),
+        ("", {}, DARK),
+    ],
+)
+def test_the_theme_follows_the_ground_of_the_terminal(start: Starter, told: str, env: dict[str, str], seen: str) -> None:
+    start.env |= env
+    on = start("ended", 80, 24, ground=told)
+    settled(on)
+    assert ground_of(on) == seen
+
+
+def test_a_terminal_that_answers_nothing_is_drawn_on(start: Starter) -> None:
+    on = start("ended", answers=False)
+    settled(on)
+    on.write("?")
+    assert on.wait_for(lambda: on.sees("help"))
+    # what was asked before there was a screen is answered now: that is no key
+    on.answers = True
+    on.write("\x1b]11;rgb:ffff/ffff/ffff\x1b\\\x1b[?62;22c")
+    on.write("\x1b")
+    assert on.wait_for(lambda: on.sees("boundaries and graph breaks"))
+    on.read(0.5)
+    assert on.sees("boundaries and graph breaks") and not on.sees("REC")
+
+
+def test_a_key_that_looks_like_an_answer_is_none(start: Starter) -> None:
+    on = start("ended")
+    settled(on)
+    on.write("\x1b[1;2R")  # shift+f3
+    on.write("?")
+    assert on.wait_for(lambda: on.sees("help"))
+
+
+def test_the_linux_console_gets_sixteen_colours_and_ascii(start: Starter, environment: dict[str, str]) -> None:
+    del environment["COLORTERM"]
+    on = start("ended", TERM="linux")
+    settled(on)
+    on.read(0.5)
+    assert bytes(on.data).isascii()
+    assert not re.search(rb"\x1b\[[0-9;]*[34]8;[25];", on.data)
+    assert ground_of(on) == "default"  # the console's own
+
+
+def test_a_dumb_terminal_gets_the_result_in_lines(environment: dict[str, str]) -> None:
+    argv = [sys.executable, "-m", "tuimon", "lab", "--intensity", "8", "--bandwidth", "80", "--peak", "1000"]
+    on = Terminal(argv, 80, 24, {**environment, "TERM": "dumb"})
+    try:
+        assert on.ended() == 0
+        assert on.sees("640") and b"\x1b" not in on.data
+    finally:
+        on.close()
+
+
 def test_a_dumb_terminal_gets_a_sentence(start: Starter, environment: dict[str, str]) -> None:
     on = start("ended", TERM="dumb")
     assert on.ended() == 1
@@ -239,8 +321,31 @@ def test_reasons_not_to_draw() -> None:
 )
 def test_glyphs_are_what_the_terminal_can_show(wanted: bool, term: str, encoding: str, name: str) -> None:
     stream = Tty()
-    stream.encoding = encoding  # type: ignore[misc]
+    stream.encoding = encoding
     assert terminal.choose_glyphs(wanted, {"TERM": term}, stream).name == name
+
+
+def test_what_the_painter_takes_from_textual_is_where_it_is_looked_for() -> None:
+    """A new Textual that moves these must fail here: pictures would be Textual's own, or none."""
+    from textual import events
+    from textual._compositor import ChopsUpdate, Compositor
+    from textual._xterm_parser import XTermParser
+    from textual.app import App
+    from textual.drivers import linux_driver
+    from textual.screen import Screen
+
+    assert list(inspect.signature(App._display).parameters) == ["self", "screen", "renderable"]
+    assert list(inspect.signature(Compositor._render_chops).parameters) == ["self", "crop", "is_rendered_line"]
+    assert {"chops", "spans"} <= set(inspect.signature(ChopsUpdate).parameters)
+    app: App[None] = App()
+    assert {"_running", "_closed", "_batch_count", "_driver", "_sync_available"} <= set(dir(app))
+    assert isinstance(Screen()._compositor, Compositor)
+    assert vars(linux_driver)["XTermParser"].__mro__[-4:] == XTermParser.__mro__[-4:]
+    assert {"run_input_thread", "_enable_mouse_support", "_disable_mouse_support", "_enable_mouse_pixels"} <= set(
+        dir(linux_driver.LinuxDriver)
+    )
+    (answer,) = XTermParser().feed("\x1b[24;3R")
+    assert isinstance(answer, events.CursorPosition) and (answer.x, answer.y) == (2, 23)
 
 
 def test_the_backlog_of_the_writer_is_where_it_is_looked_for() -> None:

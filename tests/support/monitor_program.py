@@ -98,6 +98,36 @@ def tell_pictures(path: str) -> None:
     MainScreen.sync = told  # type: ignore[method-assign]
 
 
+def tell_parts() -> dict[str, float]:
+    """Have the CPU seconds of each part of the work counted: "fold", "draw", "paint", and "pictures" in number."""
+    from textual.screen import Screen
+
+    from tuimon.app.app import MonitorApp
+    from tuimon.app.painted import PaintedApp
+    from tuimon.app.pump import Pump
+
+    parts = {"fold": 0.0, "draw": 0.0, "paint": 0.0, "pictures": 0.0}
+
+    def counted(owner: type[Any], name: str, part: str, inner: str | None = None) -> None:
+        whole = getattr(owner, name)
+
+        def timed(*args: Any, **named: Any) -> Any:
+            began, within = time.thread_time(), parts[inner] if inner else 0.0
+            try:
+                return whole(*args, **named)
+            finally:
+                parts[part] += time.thread_time() - began - (parts[inner] - within if inner else 0.0)
+                parts["pictures"] += part == "paint"
+
+        setattr(owner, name, timed)
+
+    counted(Pump, "take", "fold")
+    counted(MonitorApp, "paint", "draw")
+    counted(PaintedApp, "_display", "paint")
+    counted(Screen, "_compositor_refresh", "draw", "paint")
+    return parts
+
+
 def main() -> int:
     """Run the scene."""
     scene = sys.argv[1]
@@ -117,9 +147,15 @@ def main() -> int:
         threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM)).start()
     if os.environ.get("MONITOR_BEATS"):
         tell_pictures(os.environ["MONITOR_BEATS"])
+    parts: dict[str, float] = {}
+    if os.environ.get("MONITOR_PARTS_AFTER"):
+        parts = tell_parts()
+        forget = threading.Timer(float(os.environ["MONITOR_PARTS_AFTER"]), lambda: parts.update(dict.fromkeys(parts, 0.0)))
+        forget.daemon = True
+        forget.start()
     began = time.monotonic()
     cpu_began = time.process_time()
-    status = run_monitor(feed)
+    status = run_monitor(feed, no_color=bool(os.environ.get("NO_COLOR")))
     report = os.environ.get("MONITOR_REPORT")
     if report:
         with open(report, "w", encoding="utf-8") as file:
@@ -131,6 +167,7 @@ def main() -> int:
                     "events": sum(getattr(member, "taken", 0) for member in members),
                     "detached": feed.detached,
                     "status": status,
+                    "parts": parts,
                 },
                 file,
             )

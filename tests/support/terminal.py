@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -16,11 +17,26 @@ import pyte
 
 
 class Terminal:
-    """Starts a program on a pseudo-terminal of its own and reads what it draws."""
+    """Starts a program on a pseudo-terminal of its own, reads what it draws, and answers what it asks.
 
-    def __init__(self, argv: Sequence[str], width: int, height: int, env: Mapping[str, str] | None = None) -> None:
+    `ground` is the answer to what colour the ground has ("rgb:ffff/ffff/ffff"; "": none); with `answers` False it answers
+    nothing.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        width: int,
+        height: int,
+        env: Mapping[str, str] | None = None,
+        *,
+        answers: bool = True,
+        ground: str = "",
+    ) -> None:
         self.screen = pyte.Screen(width, height)
         self._stream = pyte.ByteStream(self.screen)
+        self.answers, self.ground = answers, ground
+        self.screen.write_process_input = self._answer  # type: ignore[method-assign]
         self.data = bytearray()
         self.status: int | None = None
         self.pid, self.fd = pty.fork()
@@ -28,6 +44,18 @@ class Terminal:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
             os.execvpe(argv[0], list(argv), dict(env if env is not None else os.environ))
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+
+    def take(self, data: bytes) -> None:
+        """What the program wrote reaches the terminal."""
+        self.data += data
+        if self.ground and b"\x1b]11;?" in data:
+            self._answer(f"\x1b]11;{self.ground}\x1b\\")
+        # the emulator does not know this mode, and would show what it makes of it
+        self._stream.feed(re.sub(rb"\x1b\[\?2026[hl]", b"", data))
+
+    def _answer(self, data: str) -> None:
+        if self.answers and self.fd >= 0:
+            os.write(self.fd, data.encode())
 
     def read(self, seconds: float) -> bytes:
         """What comes within this time; less time if the program ends."""
@@ -44,15 +72,13 @@ class Terminal:
             if not chunk:
                 break
             out += chunk
-            self._stream.feed(chunk)
-        self.data += out
+            self.take(chunk)
         return bytes(out)
 
     def read_slowly(self, most: int, pause: float) -> None:
         """Take a few bytes and wait, as a slow line does."""
         chunk = os.read(self.fd, most) if select.select([self.fd], [], [], pause)[0] else b""
-        self._stream.feed(chunk)
-        self.data += chunk
+        self.take(chunk)
         time.sleep(pause)
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -24,6 +25,11 @@ SLOWEST_HZ = 0.5
 CLEAN_S, CLEAN_TICKS = 2.0, 2
 """So long, and at least so many ticks, without a backlog, and a slowed line gets faster again."""
 
+SHARE = 0.5
+"""The part of a slow line that pictures of the job may take; the rest is for what a person does."""
+ROOM = 1.25
+"""So much more than that has to be free before the rate goes up again."""
+
 
 class Surface(Protocol):
     """What the pump needs of the screen."""
@@ -32,7 +38,13 @@ class Surface(Protocol):
         """Bring everything visible up to date."""
 
     def backlog(self) -> int:
-        """Writes that the terminal has not taken yet."""
+        """How much the terminal has not taken in time; 0: it keeps up."""
+
+    def line_rate(self) -> float | None:
+        """Bytes a second that the line to the terminal carries; None: as many as there were so far."""
+
+    def sent(self) -> int:
+        """Bytes of pictures that have gone to the terminal since the start."""
 
     def set_timer_interval(self, seconds: float) -> None:
         """Call `tick` that often from now on."""
@@ -168,6 +180,9 @@ class Pump:
         self.hertz = hertz
         """What it is now: less than chosen on a slow line."""
         self._clean = 0
+        self._sent = 0
+        self._picture = 0.0
+        """Bytes from one picture of the job to the next, of late."""
         self._looked_ns = 0
         self.beats = 0
         """How often events were taken in."""
@@ -220,16 +235,27 @@ class Pump:
             if self._surface.terminal_gone():
                 self._surface.leave_gone_terminal()
                 return
+        fits = self._fitting_hertz()
         if self._surface.backlog() > 0:
             # painting on top of a backlog only makes the picture older; the data is in already
             self._clean = 0
             self._change(max(SLOWEST_HZ, self.hertz / 2))
             return
         self._clean += 1
-        if self.slow_link and self._clean >= max(CLEAN_TICKS, CLEAN_S * self.hertz):
+        if self.hertz > fits:
+            self._clean = 0
+            self._change(max(SLOWEST_HZ, self.hertz / 2))
+        elif self.slow_link and self._clean >= max(CLEAN_TICKS, CLEAN_S * self.hertz) and 2 * self.hertz * ROOM <= fits:
             self._clean = 0
             self._change(min(self.chosen_hertz, self.hertz * 2))
         self._surface.paint()
+
+    def _fitting_hertz(self) -> float:
+        """How often pictures like those of late may be drawn on this line."""
+        sent, self._sent = self._surface.sent() - self._sent, self._surface.sent()
+        self._picture = (self._picture + sent) / 2
+        rate = self._surface.line_rate()
+        return SHARE * rate / self._picture if rate is not None and self._picture > 1 else math.inf
 
     def choose(self, step: int) -> float:
         """One rate faster (1) or slower (-1), by a person. Gives the new one, in Hz."""

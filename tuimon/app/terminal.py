@@ -7,14 +7,16 @@ import base64
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from tuimon.draw.glyphs import ASCII, GlyphSet, glyphs_for
 
 if TYPE_CHECKING:
+    from rich.segment import Segment
     from textual.app import App
+    from textual.screen import Screen
 
 NO_CLIPBOARD = ("linux", "vt100", "vt102", "vt220")
 """Values of TERM of which it is known that there is no clipboard behind them."""
@@ -151,3 +153,50 @@ class Signals:
         for number in self._installed:
             loop.remove_signal_handler(number)
         self._installed.clear()
+
+
+# ------------------------------------------------------------------------------------------ what Textual keeps to itself
+
+
+def picture_size(screen: Screen[Any]) -> tuple[int, int]:
+    """Columns and rows of the screen as it is laid out now."""
+    width, height = screen._compositor.size
+    return width, height
+
+
+def changed_rows(update: object) -> set[int] | None:
+    """The rows of the screen in which something may have changed, of what Textual is about to write; None: any of them."""
+    spans = getattr(update, "spans", None)
+    return {y for y, _, _ in spans} if spans is not None else None
+
+
+def rendered(screen: Screen[Any], rows: Iterable[int]) -> dict[int, list[Segment]]:
+    """Rows of the screen, each from its first cell to its last."""
+    from textual.geometry import Region
+
+    compositor = screen._compositor
+    width, height = compositor.size
+    wanted = {y for y in rows if 0 <= y < height}
+    if not wanted:
+        return {}
+    top = min(wanted)
+    chops = compositor._render_chops(Region(0, top, width, max(wanted) + 1 - top), wanted.__contains__)
+    return {y: [segment for strip in chops[y].values() if strip is not None for segment in strip] for y in wanted}
+
+
+def can_draw(app: App[Any]) -> bool:
+    """Whether there is a terminal that is drawn on now."""
+    ready = app._running and not app._closed and not app._batch_count and app._driver is not None
+    return bool(ready and not app.is_headless and not app.is_inline)
+
+
+def shows_whole(app: App[Any]) -> bool:
+    """Whether the terminal has said that it shows at once what is bracketed (mode 2026)."""
+    return app._sync_available
+
+
+def send(app: App[Any], text: str) -> None:
+    """Write to the terminal; nothing where there is none any more."""
+    if app._driver is not None:
+        app._driver.write(text)
+        app._driver.flush()

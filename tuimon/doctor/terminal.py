@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import select
 import shutil
 import sys
 import time
 from collections.abc import Mapping
 
 from tuimon.doctor.checks import Check, note, ok, problem
+from tuimon.question import ask
 
 SMALLEST = (80, 24)
 ANSWER_S = 0.3
+_PLACE = re.compile(rb"\x1b\[\d+;\d+R")
 _MODE = re.compile(rb"\x1b\[\?2026;([0-4])\$y")
 
 
-def checks(environ: Mapping[str, str] = os.environ, theme: str | None = None, *, ask: bool = True) -> list[Check]:
-    """What can be seen from outside, and (`ask`) what a terminal answers at once."""
+def checks(
+    environ: Mapping[str, str] = os.environ, *, ask: bool = True, colours: str = "256", without: str = ""
+) -> list[Check]:
+    """What can be seen from outside, and (`ask`) what a terminal answers at once.
+
+    `colours`: how many it shows by the environment ("none", "16", "256", "true"); `without`: what asks for none.
+    """
     found = [_kind(environ), _encoding()]
     if _is_terminal():
-        found += [_size(), _colours(environ)]
+        found += [_size(), _colours(environ, colours, without)]
         if ask:
-            found.append(_synchronized())
+            found += _asked()
     between = [name for name, word in (("tmux", "TMUX"), ("screen", "STY"), ("ssh", "SSH_CONNECTION")) if environ.get(word)]
     if between:
         found.append(ok("terminal", "between", f"reached through {' and '.join(between)}"))
-    settings = sorted(name for name in environ if name.startswith("TUIMON_"))  # names only: a value may be a secret
-    settings += [f"NO_COLOR={environ['NO_COLOR']}"] if environ.get("NO_COLOR") else []
-    settings += [f"theme {theme}"] if theme else []
-    found.append(ok("terminal", "settings", ", ".join(settings) or "nothing set: the defaults are in force"))
     return found
 
 
@@ -43,8 +44,11 @@ def _kind(environ: Mapping[str, str]) -> Check:
     term = environ.get("TERM", "")
     if not _is_terminal():
         return note("terminal", "terminal", "stdin or stdout is none: tuimon writes a report instead of a screen")
-    if term in ("", "dumb"):
-        what = f"TERM is {term or 'not set'}: no full screen can be drawn"
+    if term.lower() == "dumb":
+        what = "TERM is dumb: what goes on is told in lines, and a report comes at the end"
+        return note("terminal", "terminal", what, "set TERM (xterm-256color), if the terminal can do more")
+    if not term:
+        what = "TERM is not set: no full screen can be drawn"
         return problem("terminal", "terminal", what, "set TERM (xterm-256color), or use --headless")
     return ok("terminal", "terminal", f"TERM={term}")
 
@@ -57,13 +61,13 @@ def _size() -> Check:
     return ok("terminal", "size", what)
 
 
-def _colours(environ: Mapping[str, str]) -> Check:
-    if environ.get("NO_COLOR"):
-        return ok("terminal", "colours", "none, as NO_COLOR asks for")
-    if environ.get("COLORTERM") in ("truecolor", "24bit"):
+def _colours(environ: Mapping[str, str], colours: str, without: str) -> Check:
+    if without:
+        return ok("terminal", "colours", f"none, as {without} asks for")
+    if colours == "true":
         return ok("terminal", "colours", "16 million (COLORTERM)")
     term = environ.get("TERM", "")
-    number = "256" if "256" in term else "16 or fewer"
+    number = {"256": "256", "16": "16 or fewer"}.get(colours, "none known")
     return ok("terminal", "colours", f"{number}, as TERM={term} says; set COLORTERM=truecolor if it can do more")
 
 
@@ -75,41 +79,29 @@ def _encoding() -> Check:
     return note("terminal", "encoding", what, "set LANG=C.UTF-8 if the terminal shows UTF-8")
 
 
-def _synchronized() -> Check:
-    """Ask the terminal whether it draws whole pictures (mode 2026); every terminal answers the second question."""
-    answer = _question(b"\x1b[?2026$p\x1b[c")
-    found = _MODE.search(answer or b"")
-    if found and found[1] in b"123":
-        return ok("terminal", "pictures", "are drawn whole (synchronized output)")
+def _asked() -> list[Check]:
+    """Ask the terminal whether it draws whole pictures (mode 2026), and where its cursor is; all answer the fence."""
+    began = time.monotonic()
+    answer = _question(b"\x1b[?2026$p\x1b[6n")
+    took_ms = (time.monotonic() - began) * 1e3
     if answer is None:
-        return ok("terminal", "pictures", "whether they are drawn whole is not known: the terminal does not answer")
-    what = "not known to be drawn whole (no synchronized output): over a slow line halves may show"
-    return ok("terminal", "pictures", what)
+        what = "nothing: over a slow line pictures may be old, and whether they are drawn whole is not known"
+        return [note("terminal", "answers", what, "use a terminal that tells where its cursor is")]
+    found = _MODE.search(answer)
+    whole = found is not None and found[1] in b"123"
+    what = "are drawn whole (synchronized output)"
+    if not whole:
+        what = "not known to be drawn whole (no synchronized output): over a slow line halves may show"
+    pictures = ok("terminal", "pictures", what)
+    if not _PLACE.search(answer):
+        what = "not where its cursor is: over a slow line pictures may be old"
+        return [pictures, note("terminal", "answers", what, "use a terminal that tells it (CSI 6n)")]
+    what = f"within {max(1, round(took_ms))} ms: on a slow line no more is sent than it takes"
+    return [pictures, ok("terminal", "answers", what)]
 
 
 def _question(text: bytes) -> bytes | None:
-    """What the terminal answers, without an echo; None where it does not answer in time."""
-    import termios
-    import tty
-
     try:
-        fd = sys.stdin.fileno()
-        before = termios.tcgetattr(fd)
-    except (OSError, ValueError, termios.error):
+        return ask(text, source=sys.stdin.fileno(), out=sys.stdout.fileno(), seconds=ANSWER_S)
+    except (OSError, ValueError):
         return None
-    answer = b""
-    try:
-        tty.setcbreak(fd, termios.TCSANOW)
-        os.write(sys.stdout.fileno(), text)
-        deadline = time.monotonic() + ANSWER_S
-        while not re.search(rb"\x1b\[\?[0-9;]*c", answer):
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([fd], [], [], left)[0]:
-                break
-            answer += os.read(fd, 256)
-    except OSError:
-        return None
-    finally:
-        with contextlib.suppress(termios.error):
-            termios.tcsetattr(fd, termios.TCSANOW, before)
-    return answer or None

@@ -1,0 +1,106 @@
+"""An app whose screen goes to the terminal through the painter, not as Textual would send it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+from rich.console import COLOR_SYSTEMS, RenderableType
+from rich.segment import Segment
+from textual import events
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
+from textual.screen import Screen
+
+from tuimon.app import terminal
+from tuimon.app.driver import TerminalDriver
+from tuimon.app.in_turn import InTurnApp
+from tuimon.app.paint import QUICK, Painter
+
+Result = TypeVar("Result")
+
+
+class PaintedApp(InTurnApp[Result], Generic[Result]):
+    """Paints by the painter where there is a terminal; without one (in tests) all is Textual's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.painter = Painter(self, COLOR_SYSTEMS.get(self.console.color_system or ""))
+        self._painted: Screen[Any] | None = None
+        """The screen that is on the terminal."""
+        self._told: Size | None = None
+        """The size that the terminal was said to have."""
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's driver for this platform, or ours where it is the one for terminals."""
+        found = super().get_driver_class()
+        return TerminalDriver if found is LinuxDriver else found
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Textual has a picture to show."""
+        if renderable is None or not terminal.can_draw(self):
+            super()._display(screen, renderable)
+            return
+        self.painter.whole = terminal.shows_whole(self)
+        rows = terminal.changed_rows(renderable) if screen is self._painted else None
+        self._painted = screen
+        self.painter.paint(rows)
+        self.post_display_hook()
+
+    def on_cursor_position(self, event: events.CursorPosition) -> None:
+        """The terminal has answered."""
+        self.painter.answered(event.y, event.x, event.time)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another size, or back from the shell: nothing on the terminal is as it was."""
+        self.painter.forget()
+        if event.size == self._told:  # with another one all is laid out anew, and shown
+            self.call_after_refresh(self._paint_again)
+        self._told = event.size
+
+    def redraw(self) -> None:
+        """Paint all anew: something else has written on the terminal."""
+        self.painter.forget()
+        self._paint_again()
+
+    def _paint_again(self) -> None:
+        if terminal.can_draw(self) and self.screen_stack and self.screen is self._painted:
+            self.painter.paint()
+
+    # ------------------------------------------------------------------------------------------ for the painter
+
+    def picture_size(self) -> tuple[int, int]:
+        """Columns and rows of the screen that is on top."""
+        return terminal.picture_size(self.screen)
+
+    def rendered(self, rows: Iterable[int]) -> dict[int, list[Segment]]:
+        """These rows of it."""
+        return terminal.rendered(self.screen, rows)
+
+    def send(self, text: str) -> None:
+        """To the terminal."""
+        terminal.send(self, text)
+
+    def call_in(self, seconds: float, what: Callable[[], None]) -> None:
+        """Later."""
+        self.set_timer(seconds, what)
+
+    # ------------------------------------------------------------------------------------------ for the pump
+
+    def backlog(self) -> int:
+        """How much of what was to be shown has not reached the terminal, in pieces; 0: it keeps up."""
+        return terminal.backlog(self) + (1 if self.painter.late else 0)
+
+    def line_rate(self) -> float | None:
+        """Bytes a second that the line to the terminal carries; None: more than was ever needed."""
+        return self.painter.flow.rate_bytes_s
+
+    def line_words(self) -> str:
+        """How quick the line is ("0.9 kB/s"); "" where that is not known."""
+        rate = self.line_rate()
+        return f"{rate / 1000:.1f} kB/s" if rate is not None and rate < QUICK else ""
+
+    def sent(self) -> int:
+        """Bytes of pictures that have gone to the terminal."""
+        return self.painter.bytes
