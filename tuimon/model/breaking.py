@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuimon import events as ev
+from tuimon.model.about import About
 from tuimon.model.accepting import Accepted
 from tuimon.model.compiling import MOST_IDS, keep
 from tuimon.model.identity import is_library, plain_function, user_line
@@ -108,7 +109,8 @@ class BreakingFold:
         self._fill(boundary, event, entry)
         if not event.before_attach:
             place = f"{os.path.basename(boundary.user_file)}:{boundary.user_line}"
-            self._model.say(event.t_ns, "break", f"graph break at {place}: {event.kind}")
+            about = About("boundary", boundary.key)
+            self._model.say(event.t_ns, "break", f"graph break at {place}: {event.kind}", about)
 
     def given_up(self, entry: Entry, key: FrameKey | None) -> str:
         """The compilation failed and its frame runs in eager: its breaks are where. Gives the last one's type, "" for none."""
@@ -166,7 +168,8 @@ class BreakingFold:
         if not event.before_attach:
             frame = self._model.frames.get(key) if key else None
             name = frame.name if frame is not None else boundary.function
-            self._model.say(event.t_ns, "break", f"{name} is left to eager as a whole: {event.kind}")
+            about = About("boundary", boundary.key)
+            self._model.say(event.t_ns, "break", f"{name} is left to eager as a whole: {event.kind}", about)
 
     def _withdraw(self, event: ev.GraphBroke, entry: Entry, key: FrameKey | None) -> None:
         """Take back what was made of a break as an ordinary one."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tuimon import events as ev
+from tuimon.model.about import About
 from tuimon.model.breaking import BreakingFold
 from tuimon.model.compiling import CompilingFold, Identity, keep
 from tuimon.model.framing import FrameFold, called
@@ -309,15 +310,19 @@ class CompilerFold:
         what = f"{compilation.function} [{compilation.compile_id}]"
         took = "" if compilation.total_s is None else f" in {compilation.total_s:.2f} s"
         if compilation.refused:
-            self._model.say(compilation.ended_ns, "limit", f"{what} refused: the recompile limit is reached")
+            text = f"{what} refused: the recompile limit is reached"
+            self._model.say(compilation.ended_ns, "limit", text, About("recompile", _recompile(compilation, guards).key))
         elif compilation.failed is not None:
-            self._model.say(compilation.ended_ns, "compile", f"{what} not compiled: {compilation.failed}")
+            text = f"{what} not compiled: {compilation.failed}"
+            self._model.say(compilation.ended_ns, "compile", text, About("compilation", compilation.key))
         elif compilation.why == "recompile":
             recompile = _recompile(compilation, guards)
             told = reading(recompile.reason, dict(recompile.now), owner=compilation.owner)
-            self._model.say(compilation.ended_ns, "recompile", f"{what} recompiled{took}: {told.sentence}")
+            text = f"{what} recompiled{took}: {told.sentence}"
+            self._model.say(compilation.ended_ns, "recompile", text, About("recompile", recompile.key))
         else:
-            self._model.say(compilation.ended_ns, "compile", f"{what} {compilation.direction} compiled{took}")
+            text = f"{what} {compilation.direction} compiled{took}"
+            self._model.say(compilation.ended_ns, "compile", text, About("compilation", compilation.key))
 
 
 def _recompile(compilation: Compilation, guards: ev.GuardsFailed | None) -> Recompile:

@@ -322,7 +322,8 @@ class Model:
     def _xid_seen(self, event: ev.XidSeen) -> None:
         self.surroundings.xid(event)
         where = "a GPU" if event.index is None else f"GPU {event.index}"
-        self.say(event.t_ns, "tuimon", f"the driver reports XID {event.xid} on {where}")
+        about = None if event.index is None else About("gpu", f"gpu {event.index}")
+        self.say(event.t_ns, "tuimon", f"the driver reports XID {event.xid} on {where}", about)
         self.changed("gpu")
 
     def _host_sampled(self, event: ev.HostSampled) -> None:

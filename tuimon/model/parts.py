@@ -223,6 +223,11 @@ class Compilation:
     gc_s: float | None = None
     autotune_s: float | None = None
 
+    @property
+    def key(self) -> str:
+        """Its name among all: ids are given out anew after a reset."""
+        return f"{self.generation}:{self.compile_id}:{self.direction}"
+
 
 @dataclass(slots=True)
 class Recompile:
@@ -233,6 +238,12 @@ class Recompile:
     """(compile id of the entry, guard text), newest entry first."""
     now: tuple[tuple[str, str], ...] = ()
     """(expression, its value in the call that failed)."""
+
+    @property
+    def key(self) -> str:
+        """Its name among all; that of the attempt that was refused is another one than that of an entry of the same id."""
+        made = self.compilation
+        return f"{made.generation}:{made.compile_id}{':refused' if made.refused else ''}"
 
     @property
     def reason(self) -> str:

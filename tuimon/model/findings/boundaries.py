@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tuimon.model.about import About
 from tuimon.model.findings.finding import Finding, many, place, seconds
 from tuimon.model.hosts import reads_host
 from tuimon.model.identity import is_library
@@ -71,6 +72,7 @@ def _finding(model: Model, boundary: Boundary, share: float) -> Finding:
         cost_s=host.total,
         evidence=tuple(evidence),
         next_step=_next_step(boundary),
+        about=About("boundary", boundary.key),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tuimon.model.about import About
 from tuimon.model.compiler import RAISED
 from tuimon.model.eager import compiled_calls, eager_calls
 from tuimon.model.findings.finding import Finding, many, place, shown, where
@@ -51,6 +52,7 @@ def _raised(model: Model) -> list[Finding]:
             cost_s=None,
             evidence=(f"[{one.compile_id}] {one.direction}: {one.failed}", "whether the job went on is not in this file"),
             next_step="TORCHDYNAMO_VERBOSE=1 shows the whole traceback; backend='eager' tells whether the backend is at fault",
+            about=About("compilation", one.key),
         )
         for one in failed
         if (one.failed or "").startswith(RAISED)
@@ -111,6 +113,7 @@ def _skipped(model: Model, frame: Frame, broken: list[Boundary]) -> Finding:
         evidence=tuple(_skip_evidence(frame, broken, calls, why_not)),
         next_step=UNTOLD_ADVICE if untold else _skip_advice(first),
         calls=calls,
+        about=About("boundary", first.key) if first else About("frame", frame.key),
     )
 
 
@@ -181,6 +184,7 @@ def _compiled_nothing(model: Model) -> Finding | None:
         evidence=tuple(dict.fromkeys(evidence))[:MOST_EVIDENCE],
         next_step=_nothing_advice(model, first),
         calls=max(counted) if counted else None,
+        about=About("boundary", first.key) if first else About("frame", own.key if own else ""),
     )
 
 
@@ -242,4 +246,4 @@ def _limit(model: Model, frame: Frame) -> Finding:
         evidence.append("calls are counted since the attach")
     evidence.append("what it calls is not compiled anew either while it runs in eager")
     advice = last.advice if last is not None and last.advice else "see its recompiles for the guard that keeps failing"
-    return Finding("limit", title, where(frame), None, tuple(evidence), advice, eager)
+    return Finding("limit", title, where(frame), None, tuple(evidence), advice, eager, About("frame", frame.key))

@@ -10,6 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tuimon.events import GpuSampled
+from tuimon.model.about import About
 from tuimon.model.findings.finding import Finding, many
 from tuimon.model.gpu_marks import held_back
 from tuimon.model.gpus import of_job
@@ -84,7 +85,8 @@ def _waiting(model: Model, compared: Iterable[Lateness]) -> list[Finding]:
             evidence.append(f"SM activity {median(sm):.0f}%" + (f", tensor {median(tensor):.0f}%" if tensor else "") + " (GPM)")
         who, more, step = _who_waits(model, () if shown else compared, began, ended)
         title = f"GPU {gpu.index} reads {read} while {who} in collectives"
-        found.append(Finding("gpu_waiting", title, "", None if shown else waited / 1e9, (*evidence, *more), step))
+        cost_s = None if shown else waited / 1e9
+        found.append(Finding("gpu_waiting", title, "", cost_s, (*evidence, *more), step, about=_gpu(gpu.index)))
     return found
 
 
@@ -147,7 +149,8 @@ def _held_back(model: Model) -> list[Finding]:
         if clocks and latest[-1].sm_clock_max_mhz:
             evidence.append(f"SM clock {median(clocks):.0f} of {latest[-1].sm_clock_max_mhz:.0f} MHz (NVML)")
         step = "look at its cooling and its power limit (nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE)"
-        found.append(Finding("gpu_held_back", f"GPU {gpu.index} is held back: {names}", "", None, tuple(evidence), step))
+        title = f"GPU {gpu.index} is held back: {names}"
+        found.append(Finding("gpu_held_back", title, "", None, tuple(evidence), step, about=_gpu(gpu.index)))
     return found
 
 
@@ -158,20 +161,21 @@ def _broken(model: Model) -> list[Finding]:
         gpu = around.gpus[index]
         if gpu.lost is not None:
             step = "see the kernel's log (dmesg | grep -i xid); the GPU has to be reset, or the machine started anew"
-            found.append(Finding("gpu_lost", f"GPU {index} is lost", "", None, (f"{gpu.lost} (NVML)",), step))
+            evidence = (f"{gpu.lost} (NVML)",)
+            found.append(Finding("gpu_lost", f"GPU {index} is lost", "", None, evidence, step, about=_gpu(index)))
         first = around.gpu_tracks[index].ecc_first
         if first is not None and gpu.ecc_uncorrected is not None and gpu.ecc_uncorrected > first:
             grew = many(gpu.ecc_uncorrected - first, "error")
             evidence = (f"{grew} while watched, {gpu.ecc_uncorrected} since the driver was loaded (NVML)",)
             step = "results may be wrong: end the job at its next checkpoint and have the GPU reset (nvidia-smi -q -d ECC)"
             title = f"GPU {index} has memory errors that ECC could not correct"
-            found.append(Finding("gpu_ecc", title, "", None, evidence, step))
+            found.append(Finding("gpu_ecc", title, "", None, evidence, step, about=_gpu(index)))
     for (where, number), times in around.xid_counts.items():
         gpu_words = "a GPU" if where is None else f"GPU {where}"
         step = f"look XID {number} up in NVIDIA's list, and see the kernel's log (dmesg | grep -i xid) for the process"
         evidence = (f"told {many(times, 'time')} while watched (NVML events)",)
         title = f"the driver reports XID {number} on {gpu_words}: {xid_words(number)}"
-        found.append(Finding("xid", title, "", None, evidence, step))
+        found.append(Finding("xid", title, "", None, evidence, step, about=_gpu(where)))
     return found
 
 
@@ -189,7 +193,9 @@ def _full(model: Model) -> list[Finding]:
         if ooms:
             evidence.append(f"{many(ooms, 'time')} there was no room at all (num_ooms)")
         step = "a smaller batch, or PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where much of the pool is free and split"
-        found.append(Finding("gpu_full", f"the memory of the job's device {device} is full", "", None, tuple(evidence), step))
+        gpu = next((job.index for job in of_job(model.surroundings) if job.pool is pool), None)
+        title = f"the memory of the job's device {device} is full"
+        found.append(Finding("gpu_full", title, "", None, tuple(evidence), step, about=_gpu(gpu)))
     return found
 
 
@@ -205,7 +211,8 @@ def _quota(model: Model) -> list[Finding]:
     if last.quota_cores is not None:
         evidence.append(f"the quota is {last.quota_cores:g} cores (its CPU limits)")
     step = "raise the CPU limit of the container or of the group, or run fewer threads and workers in it"
-    return [Finding("cpu_quota", "the CPU quota of its control group holds the job back", "", None, tuple(evidence), step)]
+    title = "the CPU quota of its control group holds the job back"
+    return [Finding("cpu_quota", title, "", None, tuple(evidence), step, about=About("host", ""))]
 
 
 def _starved(model: Model) -> list[Finding]:
@@ -219,7 +226,8 @@ def _starved(model: Model) -> list[Finding]:
         return []
     evidence = (f"its threads waited for {waited:.1f} cores and had {used:.1f}, in the median (/proc/PID/task/*/schedstat)",)
     step = "give the job cores of its own, or set fewer threads (OMP_NUM_THREADS, loader workers)"
-    return [Finding("cpu_starved", "the job waits for cores more than it runs", "", None, evidence, step)]
+    title = "the job waits for cores more than it runs"
+    return [Finding("cpu_starved", title, "", None, evidence, step, about=About("host", ""))]
 
 
 def _memory(model: Model) -> list[Finding]:
@@ -238,7 +246,13 @@ def _memory(model: Model) -> list[Finding]:
         words = f"{used / 2**30:.1f} of {limit / 2**30:.1f} GiB in use in the control group"
         evidence.append(f"{words}; the job's own memory is {own / 2**30:.1f} GiB")
     title = f"the job's control group {'has run' if kills else 'is nearly'} out of memory"
-    return [Finding("oom_near", title, "", None, tuple(evidence), "raise its memory limit, or use fewer loader workers")]
+    step = "raise its memory limit, or use fewer loader workers"
+    return [Finding("oom_near", title, "", None, tuple(evidence), step, about=About("host", ""))]
+
+
+def _gpu(index: int | None) -> About:
+    """That GPU, or the host where it is not known which."""
+    return About("host", "") if index is None else About("gpu", f"gpu {index}")
 
 
 def _grew(before: int | None, after: int | None) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tuimon.model.about import About
 from tuimon.model.findings.finding import Finding
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ LOST_S = 0.1
 def find(lateness: Lateness) -> list[Finding]:
     """One for each verdict that cost enough."""
     return [
-        Finding(one.kind, one.sentence, "", one.cost_s, one.evidence, one.next_step)
+        Finding(one.kind, one.sentence, "", one.cost_s, one.evidence, one.next_step, about=About("rank", str(one.key)))
         for one in lateness.verdicts()
         if one.cost_s >= LOST_S
     ]
@@ -50,7 +51,7 @@ def orders(ranks: Sequence[tuple[str, Model]]) -> list[Finding]:
         "ranks that come to collectives in different orders wait for each other without end: look for a branch that goes by "
         "the rank or by data"
     )
-    return [Finding("graph_order", title, "", None, tuple(evidence), advice)]
+    return [Finding("graph_order", title, "", None, tuple(evidence), advice, about=About("rank", ""))]
 
 
 def _words(order: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from tuimon.model.about import About
 from tuimon.model.findings.finding import Finding, many, seconds, shown
 from tuimon.model.identity import plain_function
 from tuimon.model.parts import Frame, Recompile
@@ -73,6 +74,7 @@ def _near_limit(model: Model, frame: Frame | None, told: list[Told]) -> Finding 
         cost_s=_cost(told),
         evidence=_evidence(model, told),
         next_step=last.advice or "past the limit, calls that no entry fits run in eager: keep what changes the same",
+        about=About("recompile", told[-1][0].key),
     )
 
 
@@ -103,6 +105,7 @@ def _storm(model: Model, told: list[Told]) -> Finding | None:
         cost_s=_cost(told),
         evidence=_evidence(model, told),
         next_step=common.advice or last_reading.advice or "keep what the guard names the same from call to call",
+        about=About("recompile", last.key),
     )
 
 
@@ -122,6 +125,7 @@ def _late(model: Model, told: list[Told]) -> Finding | None:
         cost_s=compilation.total_s,
         evidence=_evidence(model, told),
         next_step=reading.advice or "nothing if it was the last one",
+        about=About("recompile", recompile.key),
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tuimon.model.about import About
 from tuimon.model.findings.finding import Finding, many
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def find(model: Model) -> list[Finding]:
         elif name == "suppress_errors" and value.lower() == "true":
             one = _errors(model)
         if one is not None:
-            found.append(one)
+            found.append(replace(one, about=About("settings", name)))
     return found
 
 

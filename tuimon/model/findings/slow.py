@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tuimon.model.about import About
 from tuimon.model.findings.finding import Finding, many, place, seconds
 from tuimon.model.slow import naming
 
@@ -75,7 +76,9 @@ def _again(tally: Tally) -> Finding:
     if last is not worst:
         evidence.append(f"the last: {naming.sentence(last)}")
     evidence += [*cause.evidence, f"{seconds(tally.lost_ns / 1e9)} lost beyond the usual in {many(tally.n, 'step')}"]
-    return Finding("slow_step", title, tally.where, tally.lost_ns / 1e9, tuple(evidence), _ADVICE.get(tally.cause, _LAST))
+    about = About("step", str(worst.account.index))
+    advice = _ADVICE.get(tally.cause, _LAST)
+    return Finding("slow_step", title, tally.where, tally.lost_ns / 1e9, tuple(evidence), advice, about=about)
 
 
 def _by(cause: str) -> str:
@@ -105,9 +108,8 @@ def _slower(drift: Drift) -> Finding:
     if drift.eager_before is not None and drift.eager_now is not None and drift.eager_now > drift.eager_before:
         evidence.append(f"{drift.eager_before:.0%} of the calls ran in eager at first, {drift.eager_now:.0%} now")
     lost = (drift.now_ns - drift.before_ns) * drift.steps / 4 / 1e9  # in the last quarter alone
-    return Finding(
-        "slower", title, "", lost, tuple(evidence), f"look at what {drift.grew} does now that it did not do at first"
-    )
+    step = f"look at what {drift.grew} does now that it did not do at first"
+    return Finding("slower", title, "", lost, tuple(evidence), step, about=About("step", ""))
 
 
 def _more_eager(eager: MoreEager) -> Finding:
@@ -118,6 +120,7 @@ def _more_eager(eager: MoreEager) -> Finding:
         None,
         (f"the first and the last quarter of {eager.steps:,} steps; Mann-Kendall z = {eager.z:.1f}",),
         "see the frames that have reached their limit of entries, and what it is that keeps changing",
+        about=About("frame", ""),
     )
 
 

@@ -12,6 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuimon import events as ev
+from tuimon.model.about import About
 from tuimon.model.ranks.digest import SlowNote, StepDigest, unpack
 from tuimon.model.steps.parts import CATEGORIES, Cause, SlowStep, StepAccount
 
@@ -114,7 +115,7 @@ class FoldedSteps:
         slow = SlowStep(account, told.usual_ns, usual, (Cause(told.cause, 1.0, told.words),), told.named)
         steps.slow.append(slow)
         steps.slow_n += 1
-        model.say(account.end_ns, "slow", sentence(slow))
+        model.say(account.end_ns, "slow", sentence(slow), About("step", str(account.index)))
 
 
 def _shorter(held: deque[Item], most: int) -> deque[Item]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tuimon import events as ev
+from tuimon.model.about import About
 from tuimon.model.eager import compiled_calls, eager_calls
 from tuimon.model.slow.details import Details, was_reset, where
 from tuimon.model.slow.idle import serves
@@ -185,7 +186,7 @@ class Slowness:
         steps.slow_n += 1
         if account.index > 0:  # the first one is slow in any job
             self._count(found, any(was_reset(self._model, one) for one in details.compilations))
-        self._model.say(account.end_ns, "slow", sentence(found))
+        self._model.say(account.end_ns, "slow", sentence(found), About("step", str(account.index)))
         self._model.changed("steps")
 
     def _clock(self, account: StepAccount, known: bool) -> list[tuple[int, int]]:
