@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Scope = Literal[
-    "main", "page", "both", "step", "roofline", "window", "replay", "findings", "picker", "lab", "palette", "themes", "tour"
-]
+    "main", "page", "both", "step", "roofline", "window", "replay", "help", "picker", "lab", "palette", "themes", "tour"
+]  # fmt: skip
 """On the main screen, on a page (details, help), or on both; "step" and "window": on the page of a step, of profiler windows
 alone; "roofline": on the main screen while that panel has the keys, "replay": on it while a recording is played, where they
 come before those of "main". The others are screens of their own."""
@@ -29,7 +29,6 @@ class Action:
     scope: Scope = "main"
     footer: int | None = None
     """Its rank in the footer: where there is no room, the highest goes first. None: not there."""
-    palette: bool = True
     several: bool = False
     """Only for several processes: not shown where one is watched."""
     why_not: str = ""

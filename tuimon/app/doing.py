@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from textual.app import SystemCommand
-from textual.screen import Screen
-
 from tuimon import events as ev
-from tuimon.app import accepting, terminal
-from tuimon.app.details import look, open_page, step
-from tuimon.app.looks import own_name, textual_name
-from tuimon.app.palette import commands
-from tuimon.app.panels import help as help_page
+from tuimon.app import accepting
+from tuimon.app.action import Scope
+from tuimon.app.commands import Command, Place, listed
+from tuimon.app.details import open_page, step
+from tuimon.app.keymap import HEADINGS
+from tuimon.app.lab_keys import lab_subject
 from tuimon.app.panels.frame import plural
+from tuimon.app.panels.help import Subject, of_panel
 from tuimon.app.scene import Panel
+from tuimon.app.screens import points
 from tuimon.app.screens.lab import LabScreen
 from tuimon.app.screens.page import PageScreen
 from tuimon.app.screens.step import StepScreen
@@ -28,7 +28,15 @@ from tuimon.roofline.points import Point
 if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp
 
-HELP_TITLE = "help"
+PAGES: tuple[Scope, ...] = ("page", "step", "window")
+
+PAGE_TEXT = (
+    "All that is known of one thing. A line with an edge sign leads on: tab selects it, enter follows, to the evidence, and "
+    "then to the line of source; esc goes back. The page stays live while it is open, unless the screen is frozen.",
+)
+
+LOGGED = 600
+"""So many characters of what was copied go into the log."""
 
 WINDOW_MOST_S = 10
 """A profiler window is closed after so long, however few steps have ended."""
@@ -92,10 +100,10 @@ class Doing:
 
     def copy(self, sentence: str) -> None:
         """A sentence to the clipboard, as far as the terminal takes it, and into the log in any case."""
-        sent = terminal.copy(self._app, sentence)
+        said = self._app.copy_text(sentence)
         model = self._app.pump.watched[self._app.pump.selected].model
-        model.apply([ev.Line(model.now_ns, f"copied: {sentence}")])
-        self._app.say(f"{sent}; it is in the log (7)")
+        model.apply([ev.Line(model.now_ns, f"copied: {sentence[:LOGGED]}")])
+        self._app.say(f"{said}; it is in the log (7)")
 
     def open_windows(self) -> None:
         """The page of profiler windows, from which one is opened."""
@@ -122,49 +130,45 @@ class Doing:
         """The roofline lab as it was left; with a point and the selected ceiling, on their numbers as a hypothesis."""
         self._app.push_screen(LabScreen(self._app.lab_session, self._app.settings.glyphs, point, ceiling))
 
-    def open_look(self) -> None:
-        """The page of what to look at first."""
-        self._app.push_screen(PageScreen(look.TITLE, look.lines))
-
     def accept(self, key: str, note: str | None) -> None:
         """Accept the boundary of this key with a note; with None: no longer accept it."""
         self._app.say(accepting.accept(self._app.pump.watched[self._app.pump.selected], key, note))
         self._app.main.panels["boundaries"].view.touch()
 
-    def action_show_help(self) -> None:
-        """The help page, for the panel that has the keys."""
-        if isinstance(self._app.screen, PageScreen) and self._app.screen.page_title == HELP_TITLE:
-            self._app.say("this is the help page; esc goes back")
-            return
-        panel = self._app.main.focused_panel.panel
-        played = self._app.replay.is_played
-        self._app.push_screen(
-            PageScreen(
-                HELP_TITLE,
-                lambda scene, width: help_page.lines(panel, width, self._app.several, scene.model.slowness.rule, replay=played),
-            )
-        )
+    # ------------------------------------------------------------------------------------------ for every screen
 
-    def action_theme(self) -> None:
-        """The next theme."""
-        if self._app.settings.colour_off:
-            self._app.say("colours are off (NO_COLOR or --no-color)")
-            return
-        names = list(self._app.settings.themes.themes)
-        self.use_theme(names[(names.index(own_name(self._app.theme)) + 1) % len(names)])
+    def action_freeze(self) -> None:
+        """Stop the screen, or let it catch up."""
+        self.freeze()
 
-    def use_theme(self, name: str) -> None:
-        """This theme."""
-        self._app.theme = textual_name(name)
-        self._app.say(f"theme: {name}")
+    def subject(self) -> Subject:
+        """What the help is to be about."""
+        app, screen = self._app, self._app.screen
+        if isinstance(screen, LabScreen):
+            return lab_subject()
+        if screen is app.main:
+            panel = app.main.focused_panel.panel
+            scope: Scope = "roofline" if panel.id == points.PANEL else "main"
+            return of_panel(panel, scope, app.several, app.replay.is_played, app.panel_scene().model.slowness.rule)
+        if isinstance(screen, PageScreen):
+            return Subject(screen.SCOPE, screen.page_title, PAGE_TEXT, app.several)
+        over: Scope = getattr(screen, "SCOPE", "page")
+        return Subject(over, HEADINGS[over], (), app.several)
 
-    def action_palette(self) -> None:
-        """Find a command by name."""
-        if self._app.settings.glyphs.name == "ascii":
-            self._app.say("the list of commands needs a UTF-8 terminal; ? shows every key")
-            return
-        self._app.action_command_palette()
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The command palette."""
-        return commands(self._app)
+    def commands(self) -> Iterable[Command]:
+        """All that can be done, here first."""
+        app, screen = self._app, self._app.screen
+        main = app.main
+        roofline = Place("roofline", main, "" if main.focus_id == points.PANEL else "only while the roofline has the keys (6)")
+        replay = Place("replay", main, "" if app.replay.is_played else "no recording is played")
+        panels = [replay, Place("main", main), roofline] if app.replay.is_played else [Place("main", main), roofline, replay]
+        pages = [Place(scope, why_not=f"only on {HEADINGS[scope]}") for scope in PAGES]
+        lab = Place("lab", why_not="only in the lab (L)")
+        if isinstance(screen, LabScreen):
+            return listed(app, [Place("lab", screen), *panels, *pages], app.several)
+        if screen is main:
+            first = roofline if main.focus_id == points.PANEL else panels[0]
+            return listed(app, [first, *(place for place in panels if place is not first), *pages, lab], app.several)
+        scope: Scope = getattr(screen, "SCOPE", "page")
+        own = [Place(scope, screen), *([Place("page", screen)] if scope in PAGES else [])]
+        return listed(app, [*own, *panels, *(page for page in pages if page.scope not in (scope, "page")), lab], app.several)

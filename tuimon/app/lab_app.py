@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from textual.screen import Screen
 
 from tuimon.app import terminal
-from tuimon.app.looks import own_name, textual_name
+from tuimon.app.action import Scope
+from tuimon.app.background import depth, fitting_theme
+from tuimon.app.commands import Command, Place, listed
+from tuimon.app.everywhere import Everywhere
+from tuimon.app.keymap import HEADINGS
+from tuimon.app.lab_keys import lab_subject
+from tuimon.app.panels.help import Subject
 from tuimon.app.screens.lab import LabScreen, LabSession
-from tuimon.app.themed import ThemedApp, choose_theme
+from tuimon.app.themed import choose_theme
 from tuimon.app.themes import Loaded
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.lab import state
@@ -21,7 +28,7 @@ WATCH_S = 2.0
 """So often it is looked whether the terminal is still there."""
 
 
-class LabApp(ThemedApp[None]):
+class LabApp(Everywhere[None]):
     """The lab's screen, and the way out."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -35,13 +42,14 @@ class LabApp(ThemedApp[None]):
         glyphs: GlyphSet,
         *,
         colour_off: bool = False,
+        clipboard: bool = True,
         walk: Path | None = None,
         watch: bool = True,
     ) -> None:
         """`walk`: the file of the guided walk; None: ours. `watch`: leave when the terminal is gone."""
         super().__init__(themes, theme)
         self.lab_screen = LabScreen(session, glyphs, walk=walk, live=False)
-        self._colour_off = colour_off
+        self.glyphs, self.colour_off, self.may_copy = glyphs, colour_off, clipboard
         self._watch = watch
         self._signals = terminal.Signals(lambda number: self.exit(return_code=128 + number))
 
@@ -65,15 +73,18 @@ class LabApp(ThemedApp[None]):
         if terminal.terminal_gone():
             self.exit(return_code=HUNG_UP)
 
-    def action_theme(self) -> None:
-        """The next theme."""
-        if self._colour_off:
-            self.lab_screen.tell("colours are off (NO_COLOR or --no-color)")
-            return
-        names = list(self.themes.themes)
-        name = names[(names.index(own_name(self.theme)) + 1) % len(names)]
-        self.theme = textual_name(name)
-        self.lab_screen.tell(f"theme: {name}")
+    def say(self, message: str) -> None:
+        """Where the lab says things."""
+        self.lab_screen.tell(message)
+
+    def subject(self) -> Subject:
+        """The lab; over it there is nothing else to ask about."""
+        scope: Scope = getattr(self.screen, "SCOPE", "lab")
+        return lab_subject() if scope == "lab" else Subject(scope, HEADINGS[scope])
+
+    def commands(self) -> Iterable[Command]:
+        """All that can be done."""
+        return listed(self, [Place("lab", self.lab_screen)])
 
 
 def run(
@@ -85,18 +96,23 @@ def run(
     walk: Path | None = None,
     walking: bool = False,
     mouse: bool | None = None,
+    background: str = "auto",
+    clipboard: bool = True,
+    problems: Sequence[str] = (),
 ) -> int:
     """Show the lab until someone leaves it; gives the status to exit with.
 
     `walking`: begin with the guided walk. The terminal has to be able to show a screen (`why_no_screen`).
     """
     terminal.prepare_environment()
-    colour_off = no_color or terminal.no_colour_wanted()
     os.environ.pop("NO_COLOR", None)  # as in `run`: our theme without colours does it
-    themes, chosen, problems = choose_theme(theme, colour_off)
-    if problems:
-        lab = state.told(lab, "; ".join(problems))
-    app = LabApp(LabSession(lab), themes, chosen, terminal.choose_glyphs(ascii), colour_off=colour_off, walk=walk)
+    fitting = fitting_theme(theme, background, "none" if no_color else depth())
+    themes, chosen, found = choose_theme(fitting, no_color)
+    if problems or found:
+        lab = state.told(lab, "; ".join([*problems, *found]))
+    app = LabApp(
+        LabSession(lab), themes, chosen, terminal.choose_glyphs(ascii), colour_off=no_color, walk=walk, clipboard=clipboard
+    )
     if walking:
         app.lab_screen.begin_walk()
     try:

@@ -1,13 +1,12 @@
-"""The lab's own keys: what makes its bindings, its last line and its help page."""
+"""The lab's last line and its help, made of the one table of keys."""
 
 from __future__ import annotations
 
-from tuimon.app.details.page import heading, prose
-from tuimon.app.keymap.lab import LAB
+from tuimon.app.details.page import heading
+from tuimon.app.keymap.foot import Foot, foot
 from tuimon.app.panels.frame import PanelLines
-from tuimon.app.panels.help import entry
+from tuimon.app.panels.help import Subject, entry
 from tuimon.draw.glyphs import GlyphSet
-from tuimon.draw.text import Line, clean, cut, fill
 
 ABOUT = (
     "The roof is min(peak, I x B): I operations for each byte that crosses a memory boundary, B bytes a second across it. Set "
@@ -20,17 +19,13 @@ ABOUT = (
 )
 
 
-def help_lines(width: int, glyphs: GlyphSet) -> PanelLines:
-    """The help page."""
-    lines: PanelLines = [[(" the roofline lab", "title-focus")]]
-    for part in ABOUT:
-        lines += prose(part, width)
-    for group in dict.fromkeys(key.group for key in LAB):
-        lines += heading(f"keys: {group}")
-        for key in LAB:
-            if key.group == group:
-                lines += entry(key.shown, key.help, width)
-    lines += heading("marks in the chart")
+def lab_subject() -> Subject:
+    """What the help of the lab is about."""
+    return Subject("lab", "the roofline lab", ABOUT, more=_marks)
+
+
+def _marks(width: int, glyphs: GlyphSet) -> PanelLines:
+    lines = heading("marks in the chart")
     lines += entry(glyphs.point_declared, "a station of the trace: hypothetical", width)
     lines += entry("x", "what was predicted at I, where it is not right", width)
     lines += entry("I", "the chosen intensity", width)
@@ -38,23 +33,13 @@ def help_lines(width: int, glyphs: GlyphSet) -> PanelLines:
     return lines
 
 
-def footer(
-    width: int, glyphs: GlyphSet, message: str, *, on_help: bool, walking: bool, taken: bool, playing: bool, live: bool
-) -> PanelLines:
+def lab_foot(width: int, glyphs: GlyphSet, message: str, *, walking: bool, taken: bool, playing: bool, live: bool) -> Foot:
     """The last line: the keys that matter now, or a word from the monitor."""
-    if message:
-        return [[(" ", "text"), (cut(clean(message), max(1, width - 2), glyphs.ellipsis), "warn")]]
-    if on_help:
-        return [[(" ", "text"), ("q", "key"), (" back", "key-label"), ("  j k", "key"), (" scroll", "key-label")]]
     labels = {
+        "intensity": "set",
         "walk": "leave walk" if walking else "walk",
         "play": "stop" if playing else "play",
         "leave": "back" if live else "quit",
     }
-    ranks = {**({"on": 0} if walking else {}), **({"measured": 0} if taken else {})}
-    parts: list[tuple[int, Line]] = [(1, [("i b k", "key"), (" set", "key-label")])]
-    for key in LAB:
-        rank = ranks.get(key.id, key.footer)
-        if rank is not None:
-            parts.append((rank, [(key.shown, "key"), (f" {labels.get(key.id, key.label)}", "key-label")]))
-    return [[(" ", "text"), *fill(parts, width - 2)]]
+    ranks: dict[str, int | None] = {**({"on": 0} if walking else {}), **({"measured": 0} if taken else {})}
+    return foot("lab", width, glyphs, message=message, labels=labels, ranks=ranks)

@@ -8,6 +8,7 @@ from tuimon.app.panels.frame import PanelLines, fitted
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.roofline import LEAST_HEIGHT
 from tuimon.draw.roofline_lab import lab_lines
+from tuimon.draw.table import heads
 from tuimon.draw.text import Line, clean, cut, exactly, line_cells, middle, pad, two_ends, wrap
 from tuimon.lab import state
 from tuimon.lab import walk as walking
@@ -148,7 +149,7 @@ def _roof_words(lab: Lab) -> str:
 
 def _stations(lab: Lab, height: int, glyphs: GlyphSet) -> PanelLines:
     """The trace as a table: what is passed has its numbers, what is to come has none."""
-    lines: PanelLines = [[("   " + pad("I", 17) + pad("roof", 15, right=True), "head")]]
+    lines: PanelLines = [heads("   " + pad("I", 17) + pad("roof", 15, right=True))]
     stations = state.track(lab)
     at = -1 if lab.at is None else lab.at
     first = max(0, min(at + 3, len(stations)) - (height - 1))

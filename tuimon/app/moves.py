@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from tuimon.app.scene import Panel, PanelView, Scene
 
 
@@ -41,6 +43,25 @@ def select_shown(panel: Panel, scene: Scene, view: PanelView) -> str | None:
         at = view.at if view.cursor else view.top
         _select(view, ordered, last if panel.id == "log" and view.follow else min(at, last))
     return view.cursor
+
+
+def turn_mark(view: PanelView, key: str) -> bool:
+    """Mark the row of this key, or no longer. Gives whether it is marked now."""
+    view.marks ^= {key}
+    view.touch()
+    return key in view.marks
+
+
+def next_marked(panel: Panel, scene: Scene, view: PanelView, marks: Container[str]) -> bool:
+    """Select the next row among those of these keys, round and round. Gives whether there is one that is shown."""
+    ordered = panel.keys(scene, view)
+    begin = _where(ordered, view) if ordered and view.cursor is not None else -1
+    for at in (*range(begin + 1, len(ordered)), *range(begin + 1)):
+        if ordered[at] in marks:
+            _select(view, ordered, at)
+            view.follow = False
+            return True
+    return False
 
 
 def select_row(view: PanelView, key: str) -> None:

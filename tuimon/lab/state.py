@@ -21,6 +21,9 @@ RIGHT_WITHIN = 0.01
 
 MOST_STATIONS = 24
 
+SETTINGS = ((8.0, 80e9), (16.0, 80e9))
+"""The two questions that a key each sets, (FLOP/byte, bytes/s): left of the ridge of the default peak, and right of it."""
+
 ONLY_TRACES = "playback only traces the selected roof"
 """And nothing runs or is measured: this stands beside every station."""
 
@@ -90,6 +93,13 @@ def take(lab: Lab, taken: Taken) -> Lab:
 def reset(lab: Lab) -> Lab:
     """No I, no B, the default peak, no prediction, no trace. The score stays; what was taken is let go."""
     return Lab(score=lab.score, message="reset: set I (i) and B (b)")
+
+
+def setting(lab: Lab, number: int) -> Lab:
+    """The first or the second of the two questions, with the default peak. The score stays."""
+    intensity, bandwidth = SETTINGS[number - 1]
+    said = f"I {write(intensity, INTENSITY)}, B {write(bandwidth, BANDWIDTH)}, peak {write(DEFAULT_PEAK, PEAK)}"
+    return Lab(intensity, bandwidth, score=lab.score, message=f"{said}; what is the ceiling?")
 
 
 def told(lab: Lab, message: str) -> Lab:

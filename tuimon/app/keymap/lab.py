@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 from tuimon.app.action import Action
+from tuimon.app.keymap.everywhere import HELP, PALETTE, QUIT, REDRAW, THEMES
 
 LAB: tuple[Action, ...] = (
-    Action("intensity", "ask('intensity')", ("i", "I"), "i", "I", "Set the intensity I, in FLOP/byte.", "question"),
-    Action("bandwidth", "ask('bandwidth')", ("b", "B"), "b", "B", "Set the bandwidth B, in GB/s.", "question"),
-    Action("peak", "ask('peak')", ("k", "K"), "k", "peak", "Set the peak, in GFLOP/s.", "question"),
     Action(
-        "reset", "reset", ("r",), "r", "reset", "No I, no B, a peak of 1,000 GFLOP/s. The score stays.", "question", footer=2
+        "setting_1",
+        "setting(1)",
+        ("1",),
+        "1 2",
+        "settings",
+        "I = 8 FLOP/byte at 80 GB/s; 2: I = 16. The line for the prediction opens; enter there predicts and plays.",
+        "question",
+        "lab",
+        footer=1,
+    ),
+    Action("setting_2", "setting(2)", ("2",), "2", "I = 16", "I = 16 FLOP/byte at 80 GB/s, as 1 does.", "question", "lab"),
+    Action(
+        "intensity",
+        "ask('intensity')",
+        ("i", "I"),
+        "i b k",
+        "set I",
+        "Set the intensity I, in FLOP/byte; b: the bandwidth; k: the peak.",
+        "question",
+        "lab",
+        footer=1,
+    ),
+    Action(
+        "bandwidth", "ask('bandwidth')", ("b", "B"), "b", "set bandwidth", "Set the bandwidth B, in GB/s.", "question", "lab"
+    ),
+    Action("peak", "ask('peak')", ("k", "K"), "k", "set peak", "Set the peak, in GFLOP/s.", "question", "lab"),
+    Action(
+        "reset",
+        "reset",
+        ("r",),
+        "r",
+        "reset",
+        "No I, no B, a peak of 1,000 GFLOP/s. The score stays.",
+        "question",
+        "lab",
+        footer=2,
     ),
     Action(
         "predict",
@@ -19,6 +52,7 @@ LAB: tuple[Action, ...] = (
         "predict",
         "Type the ceiling you expect, in GFLOP/s. It is scored when the ceiling is revealed; within 1 % is right.",
         "answer",
+        "lab",
         footer=0,
     ),
     Action(
@@ -29,6 +63,7 @@ LAB: tuple[Action, ...] = (
         "play",
         "Trace the selected roof up to I, two stations a second; again: stop. It only traces: nothing runs.",
         "answer",
+        "lab",
         footer=0,
     ),
     Action(
@@ -39,9 +74,10 @@ LAB: tuple[Action, ...] = (
         "step",
         "One station further; the last is at I and reveals the ceiling.",
         "answer",
+        "lab",
         footer=0,
     ),
-    Action("reveal", "reveal", ("v",), "v", "reveal", "Show the ceiling at once.", "answer", footer=3),
+    Action("reveal", "reveal", ("v",), "v", "reveal", "Show the ceiling at once.", "answer", "lab", footer=3),
     Action(
         "walk",
         "walk",
@@ -50,11 +86,12 @@ LAB: tuple[Action, ...] = (
         "walk",
         "The guided walk: five predictions, about five minutes. Again: leave it.",
         "walk",
-        footer=2,
+        "lab",
+        footer=1,
     ),
-    Action("on", "on", ("enter",), "enter", "go on", "The next stop, when this one is done.", "walk"),
-    Action("skip", "skip(1)", ("N",), "N", "skip", "The next stop in any case.", "walk"),
-    Action("before", "skip(-1)", ("P",), "P", "stop before", "The stop before.", "walk"),
+    Action("on", "on", ("enter",), "enter", "go on", "The walk's next stop, when this one is done.", "walk", "lab"),
+    Action("skip", "skip(1)", ("N",), "N", "skip", "The walk's next stop in any case.", "walk", "lab"),
+    Action("before", "skip(-1)", ("P",), "P", "stop before", "The walk's stop before.", "walk", "lab"),
     Action(
         "again",
         "again",
@@ -63,6 +100,7 @@ LAB: tuple[Action, ...] = (
         "take again",
         "The numbers that were taken from the live region, as they were.",
         "live region",
+        "lab",
     ),
     Action(
         "measured",
@@ -72,10 +110,14 @@ LAB: tuple[Action, ...] = (
         "measured",
         "Back to the measured numbers of the region that the hypothesis was taken from.",
         "live region",
+        "lab",
     ),
-    Action("help", "help", ("question_mark", "f1"), "?", "help", "This page, and back.", "general", footer=1),
-    Action("theme", "app.theme", ("t",), "t", "theme", "The next theme.", "general"),
-    Action("leave", "leave", ("q",), "q", "back", "Out of this page, then out of the lab.", "general", footer=0),
-    Action("undo", "undo", ("escape",), "esc", "back", "Out of what is typed or of this page; back to the monitor.", "general"),
-    Action("quit", "app.quit", ("ctrl+q", "ctrl+c"), "ctrl+c", "quit", "Leave tuimon.", "general"),
+    Action("copy_lab", "copy", ("y",), "y", "copy", "Copy the formula with its numbers.", "general", "lab"),
+    HELP,
+    *THEMES,
+    PALETTE,
+    REDRAW,
+    Action("leave", "leave", ("q",), "q", "back", "Out of the lab.", "general", "lab", footer=0),
+    Action("undo", "undo", ("escape",), "esc", "back", "Out of what is typed; back to the monitor.", "general", "lab"),
+    Action("quit", "app.quit", QUIT[1:], "ctrl+c", "quit", "Leave tuimon.", "general", "lab"),
 )

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from tuimon.app.action import Action
+from tuimon.app.keymap.everywhere import HELP, MOVES, PALETTE, QUIT, REDRAW, THEMES
+
+PANEL_KEYS = "1234567"
+"""A digit is a panel on the full screen. 8 and 9 are actions of the table below."""
+
+ZOOMS: tuple[Action, ...] = tuple(
+    Action(f"panel-{key}", f"zoom({key})", (key,), key, title, f"{title} on the full screen; again, or esc: back.", "panels")
+    for key, title in zip(
+        PANEL_KEYS,
+        ("now", "boundaries and graph breaks", "recompiles", "regions", "GPU and host", "roofline", "event log"),
+        strict=True,
+    )
+)
 
 MAIN: tuple[Action, ...] = (
-    Action(
-        "quit",
-        "app.quit",
-        ("q", "ctrl+q", "ctrl+c"),
-        "q",
-        "quit",
-        "Detach and leave; the job runs on.",
-        "general",
-        footer=0,
-    ),
-    Action("help", "app.show_help", ("question_mark", "f1"), "?", "help", "This page.", "general", "both", footer=0),
+    Action("quit", "app.quit", QUIT, "q", "quit", "Detach and leave; the job runs on.", "general", footer=0),
+    HELP,
     Action(
         "next",
         "next_panel(1)",
@@ -46,12 +50,24 @@ MAIN: tuple[Action, ...] = (
         ("slash",),
         "/",
         "filter",
-        "Show only the rows that hold a text; enter keeps it, esc takes it away.",
+        "Show only the rows that hold a text, or with !text those that do not; enter keeps it, esc takes it away.",
         "rows",
         footer=2,
     ),
     Action("sort", "sort", ("s",), "s", "sort", "The panel's next order.", "rows", footer=3),
     Action("reverse", "reverse", ("S",), "S", "reverse", "The other way round.", "rows"),
+    Action(
+        "mark",
+        "mark",
+        ("m",),
+        "m",
+        "mark",
+        "Mark the selected row; again: no longer. A boundary is accepted, with a note kept beside the project.",
+        "rows",
+        footer=5,
+    ),
+    Action("next_mark", "next_mark", ("apostrophe",), "'", "next mark", "Select the next row that is marked.", "rows"),
+    Action("copy", "copy", ("y",), "y", "copy", "Copy the selected row as a sentence; of a step, one for a ticket.", "rows"),
     Action(
         "next_slow",
         "slow_step(1)",
@@ -62,24 +78,7 @@ MAIN: tuple[Action, ...] = (
         "steps",
         footer=2,
     ),
-    Action(
-        "previous_slow",
-        "slow_step(-1)",
-        ("N",),
-        "N",
-        "slow before",
-        "The slow step before.",
-        "steps",
-    ),
-    Action(
-        "copy",
-        "copy",
-        ("y",),
-        "y",
-        "copy",
-        "Copy the selected or the latest slow step as a sentence for a ticket, and log it.",
-        "steps",
-    ),
+    Action("previous_slow", "slow_step(-1)", ("N",), "N", "slow before", "The slow step before.", "steps"),
     Action(
         "look",
         "look",
@@ -88,12 +87,12 @@ MAIN: tuple[Action, ...] = (
         "look at",
         "What to look at first, with evidence and next step; and all frames with their calls.",
         "general",
-        footer=4,
+        footer=1,
     ),
     Action(
         "lab",
         "lab",
-        ("L",),
+        ("L", "9"),
         "L",
         "lab",
         "The roofline lab: predict a ceiling, trace the roof; all of it hypothetical.",
@@ -101,19 +100,20 @@ MAIN: tuple[Action, ...] = (
     ),
     Action(
         "freeze",
-        "freeze",
+        "app.freeze",
         ("space",),
         "space",
         "freeze",
         "Stop the screen; the collecting goes on. Again: catch up.",
         "general",
+        "both",
         footer=3,
     ),
     Action("record", "record", ("r",), "r", "record", "Begin to record what is seen, in a file here; again: stop.", "general"),
     Action(
         "all_ranks",
         "all_ranks",
-        ("a",),
+        ("a", "8"),
         "a",
         "all ranks",
         "All ranks in one table; enter there shows the selected one. Again, or esc: back.",
@@ -143,48 +143,12 @@ MAIN: tuple[Action, ...] = (
         several=True,
     ),
     Action("ceiling", "ceiling", ("c",), "c", "ceiling", "The roofline's next ceiling.", "panels", footer=5),
-    Action(
-        "accept",
-        "accept",
-        ("m",),
-        "m",
-        "accept",
-        "Accept the selected boundary, with a note kept beside the project; again: undo.",
-        "rows",
-        footer=5,
-    ),
-    Action("theme", "app.theme", ("t",), "t", "theme", "The next theme.", "general", "both", footer=6),
+    *THEMES,
     Action(
         "faster", "faster(1)", ("plus", "equals_sign"), "+", "faster", "Draw more often, up to ten times a second.", "general"
     ),
     Action("slower", "faster(-1)", ("minus",), "-", "slower", "Draw less often, down to once in two seconds.", "general"),
-    Action(
-        "palette",
-        "app.palette",
-        ("colon", "ctrl+p"),
-        ":",
-        "commands",
-        "Find a command by its name.",
-        "general",
-        "both",
-        palette=False,
-    ),
-    Action("down", "move(1)", ("j", "down"), "j", "down", "The next row.", "rows", "both", palette=False),
-    Action("up", "move(-1)", ("k", "up"), "k", "up", "The row before.", "rows", "both", palette=False),
-    Action("page_down", "page(1)", ("pagedown", "ctrl+d"), "pgdn", "page down", "A page on.", "rows", "both", palette=False),
-    Action("page_up", "page(-1)", ("pageup", "ctrl+u"), "pgup", "page up", "A page back.", "rows", "both", palette=False),
-    Action("first", "end(-1)", ("g", "home"), "g", "first", "The first row.", "rows", "both", palette=False),
-    Action(
-        "last",
-        "end(1)",
-        ("G", "end"),
-        "G",
-        "last",
-        "The last row; in the log: follow what is new.",
-        "rows",
-        "both",
-        palette=False,
-    ),
+    PALETTE,
+    REDRAW,
+    *MOVES,
 )
-
-PANEL_KEYS = "123456789"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tuimon.app.action import Action
+from tuimon.app.keymap.everywhere import HELP, MOVES, PALETTE, QUIT, REDRAW, THEMES
 
 PICKER: tuple[Action, ...] = (
     Action(
@@ -12,25 +13,63 @@ PICKER: tuple[Action, ...] = (
         "enter",
         "attach",
         "Watch the selected process, or all ranks of the selected job.",
-        "",
+        "list",
+        "picker",
         footer=0,
     ),
     Action(
-        "all", "pick_all", ("a",), "a", "all ranks", "Watch all ranks of the selected one's job on one screen.", "", footer=1
+        "all",
+        "pick_all",
+        ("a",),
+        "a",
+        "all ranks",
+        "Watch all ranks of the selected one's job on one screen.",
+        "list",
+        "picker",
+        footer=1,
     ),
     Action(
-        "filter", "filter", ("slash",), "/", "filter", "Show only the rows that hold a text; esc takes it away.", "", footer=2
+        "filter",
+        "filter",
+        ("slash",),
+        "/",
+        "filter",
+        "Show only the rows that hold a text, or with !text those that do not; esc takes it away.",
+        "list",
+        "picker",
+        footer=2,
     ),
     Action(
-        "refresh", "refresh_list", ("r",), "r", "refresh", "Look again now; it is done every two seconds anyway.", "", footer=3
+        "refresh",
+        "refresh_list",
+        ("r",),
+        "r",
+        "refresh",
+        "Look again now; it is done every two seconds anyway.",
+        "list",
+        "picker",
+        footer=3,
     ),
-    Action("help", "help", ("question_mark", "f1"), "?", "help", "This page, and back.", "", footer=1),
-    Action("quit", "leave", ("q", "ctrl+q", "ctrl+c"), "q", "quit", "Leave; nothing has been touched.", "", footer=0),
-    Action("back", "undo", ("escape",), "esc", "back", "Take the filter away.", ""),
-    Action("down", "move(1)", ("j", "down", "tab"), "j", "down", "The next row.", ""),
-    Action("up", "move(-1)", ("k", "up", "shift+tab"), "k", "up", "The row before.", ""),
-    Action("page_down", "page(1)", ("pagedown", "ctrl+d"), "pgdn", "page down", "A page on.", ""),
-    Action("page_up", "page(-1)", ("pageup", "ctrl+u"), "pgup", "page up", "A page back.", ""),
-    Action("first", "end(0)", ("g", "home"), "g", "first", "The first row.", ""),
-    Action("last", "end(-1)", ("G", "end"), "G", "last", "The last row.", ""),
+    Action(
+        "hold",
+        "hold",
+        ("space",),
+        "space",
+        "freeze",
+        "The list stands still, and is not looked at anew; again: it is.",
+        "list",
+        "picker",
+    ),
+    Action("copy_process", "copy", ("y",), "y", "copy", "Copy the selected row: what it runs, and its PID.", "list", "picker"),
+    Action("quit", "leave", QUIT, "q", "quit", "Leave; nothing has been touched.", "general", "picker", footer=0),
+    HELP,
+    *THEMES,
+    PALETTE,
+    REDRAW,
+    Action("back", "undo", ("escape",), "esc", "back", "Take the filter away.", "general", "picker"),
+    *(action for action in MOVES if action.id not in ("down", "up")),
+    *(
+        Action(action.id, action.call, (*action.keys, also), action.shown, action.label, action.help, "rows", "picker")
+        for action, also in zip(MOVES[:2], ("tab", "shift+tab"), strict=True)
+    ),
 )

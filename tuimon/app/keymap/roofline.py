@@ -31,8 +31,8 @@ ROOFLINE: tuple[Action, ...] = (
     Action(
         "trails",
         "trails",
-        ("t",),
-        "t",
+        ("i",),
+        "i",
         "trails",
         "Where points were in the last windows: shown, or not.",
         "roofline",
@@ -42,8 +42,8 @@ ROOFLINE: tuple[Action, ...] = (
     Action(
         "whole",
         "whole",
-        ("a",),
-        "a",
+        ("u",),
+        "u",
         "whole process",
         "One point: all regions together. Again: back.",
         "roofline",
@@ -80,6 +80,6 @@ BESIDE: dict[str, int | None] = {
     "freeze": 3,
     "next": 4,
     "look": 5,
-    **dict.fromkeys(("filter", "sort", "next_slow", "accept")),
+    **dict.fromkeys(("filter", "sort", "next_slow", "mark")),
 }
 """Ranks in the footer of actions of the main screen, while the roofline has the keys."""

@@ -1,18 +1,25 @@
-"""The help page: the panel that has the keys, all keys, and what the words mean."""
+"""The help of a screen: all its keys at a glance, what one sees there, each key in a sentence, and what the words mean."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tuimon.app.action import Action, Scope
 from tuimon.app.details.page import heading, prose
 from tuimon.app.details.step import NAMING
-from tuimon.app.keymap import ACTIONS
-from tuimon.app.keymap.replay import REPLAY
-from tuimon.app.keymap.roofline import ROOFLINE
-from tuimon.app.panels import PANELS
+from tuimon.app.keymap import HEADINGS, TABLES, actions, written
+from tuimon.app.keymap.main import ZOOMS
+from tuimon.app.panels.frame import PanelLines
 from tuimon.app.panels.timeline import CAUSES
 from tuimon.app.scene import Panel
-from tuimon.draw.text import Line, pad
+from tuimon.draw.glyphs import GlyphSet
+from tuimon.draw.text import Line, cells, pad
 from tuimon.model.slow.rule import rule
 from tuimon.model.statistics import RULE
+
+GAP = 2
+"""Cells between two columns of keys."""
 
 INFERRED = (
     "Steps are told by marks (--step MODULE:FUNCTION, tuimon.step() in the loop), else by the optimizer's step(), else "
@@ -32,33 +39,73 @@ WORDS = (
 )
 
 
-def lines(panel: Panel | None, width: int, several: bool = True, slow: str = "", *, replay: bool = False) -> list[Line]:
-    """The page, for the panel that has the keys; `several`: of more than one process; `slow`: what makes a step slow; `replay`:
-    a recording is played."""
-    out: list[Line] = []
-    if panel is not None:
-        out += [[(f"{panel.number} {panel.title}", "title-focus")], *prose(panel.help, width)]
-        if panel.sorts:
-            out += prose(f"orders (s): {', '.join(panel.sorts)}", width, "note")
-    if replay:
-        out += heading("keys: replay (they come before those of the same letter below)")
-        for action in REPLAY:
-            out += entry(action.shown, action.help, width)
-    shown = [action for action in ACTIONS if action.scope != "page" and (several or not action.several)]
-    for group in dict.fromkeys(action.group for action in shown):
+class Subject(NamedTuple):
+    """What is asked for help on: a screen, as it is."""
+
+    scope: Scope
+    title: str
+    text: tuple[str, ...] = ()
+    """What one sees there, a paragraph each."""
+    several: bool = False
+    """More than one process is watched."""
+    replay: bool = False
+    """A recording is played."""
+    more: Callable[[int, GlyphSet], PanelLines] = lambda width, glyphs: []
+    """What there is to say below the keys, from a width."""
+
+
+def of_panel(panel: Panel, scope: Scope, several: bool, replay: bool, slow: str) -> Subject:
+    """The panel that has the keys. `slow`: what makes a step slow."""
+    text = (panel.help, f"orders (s): {', '.join(panel.sorts)}") if panel.sorts else (panel.help,)
+    return Subject(scope, f"{panel.number} {panel.title}", text, several, replay, lambda width, glyphs: _meanings(width, slow))
+
+
+def lines(subject: Subject, width: int, glyphs: GlyphSet) -> PanelLines:
+    """The help, from the keys at a glance to the meaning of words."""
+    here = actions(subject.scope, subject.several, subject.replay)
+    out = at_a_glance(here, width)
+    if subject.text:
+        out += heading("what one sees")
+    for part in subject.text:
+        out += prose(part, width)
+    for group in dict.fromkeys(action.group for action in here):
         out += heading(f"keys: {group}")
-        if group == "panels":
-            out += entry("1-7", "A panel on the full screen; the same key or esc: back.", width)
-        for action in shown:
+        for action in here:
             if action.group == group:
-                out += entry(action.shown, action.help, width)
-    out += heading("keys: roofline, while panel 6 has the keys (they come before those of the same letter above)")
-    for action in ROOFLINE:
-        out += entry(action.shown, action.help, width)
-    out += heading("panels")
-    for other in PANELS:
-        out += entry(str(other.number), other.title, width)
-    out += heading("marks of slow steps, by their cause")
+                out += entry(" ".join(written(action)), action.help, width)
+    if subject.scope == "main":
+        out += heading(f"keys: {HEADINGS['roofline']} (they come before those of the same letter above)")
+        for action in TABLES["roofline"]:
+            out += entry(" ".join(written(action)), action.help, width)
+    return out + subject.more(width, glyphs)
+
+
+def at_a_glance(here: list[Action], width: int) -> PanelLines:
+    """All keys with a word each, in columns. What the key beside it says too (`n N`) is left out, and panels are one."""
+    told = {part for action in here if " " in action.shown for part in action.shown.split()}
+    words = [(_keys(action), action.label) for action in here if action not in ZOOMS and action.shown not in told]
+    if any(action in ZOOMS for action in here):
+        words.insert(0, (f"{ZOOMS[0].shown}-{ZOOMS[-1].shown}", "full screen"))
+    keys = max(cells(key) for key, _ in words) + 1
+    each = keys + max(cells(label) for _, label in words) + GAP
+    columns = max(1, (width - 1) // each)
+    rows = -(-len(words) // columns)
+    out: PanelLines = []
+    for row in range(rows):
+        line: Line = [(" ", "text")]
+        for key, label in words[row::rows]:
+            line += [(pad(key, keys), "key"), (pad(label, each - keys), "key-label")]
+        out.append(line)
+    return out
+
+
+def _keys(action: Action) -> str:
+    """As they are written; a digit is told too, where a letter is the usual key."""
+    return " ".join([action.shown, *(key for key in action.keys if key.isdecimal() and key not in action.shown)])
+
+
+def _meanings(width: int, slow: str) -> PanelLines:
+    out = heading("marks of slow steps, by their cause")
     for cause, (mark, _) in CAUSES.items():
         out += entry(mark, cause, width)
     out += heading("words")
@@ -75,5 +122,7 @@ def lines(panel: Panel | None, width: int, several: bool = True, slow: str = "",
 def entry(key: str, meaning: str, width: int) -> list[Line]:
     """A key or a word, and what it means."""
     lines = prose(meaning, width - 15, "text", indent=0)
-    first: Line = [("  ", "text"), (pad(key, 13), "key"), *lines[0]]
-    return [first, *([("  " + " " * 13, "text"), *line] for line in lines[1:])]
+    label = pad(key, 13) if cells(key) < 13 else f"{key} "
+    first: Line = [("  ", "text"), (label, "key"), *(lines[0] if cells(key) < 13 else [])]
+    rest = lines[1:] if cells(key) < 13 else lines
+    return [first, *([("  " + " " * 13, "text"), *line] for line in rest)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -17,14 +17,15 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tuimon.app.keymap.lab import LAB
-from tuimon.app.lab_keys import footer, help_lines
+from tuimon.app.action import Scope
+from tuimon.app.keymap import actions
+from tuimon.app.lab_keys import lab_foot
 from tuimon.app.lab_live import measured, region_key, take
 from tuimon.app.lab_view import Picture, draw
 from tuimon.app.panels import PANELS
-from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.target import Status
 from tuimon.app.scene import Scene
+from tuimon.app.widgets.keys_widget import KeysWidget
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.lab import state
@@ -37,11 +38,10 @@ from tuimon.roofline.points import Point
 
 if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp
+    from tuimon.app.everywhere import Everywhere
 
 BINDINGS: list[BindingType] = [
-    *(Binding(",".join(key.keys), key.call, key.label, id=f"lab-{key.id}", show=False) for key in LAB),
-    Binding("j,down", "scroll_help(1)", id="lab-down", show=False),
-    Binding("up", "scroll_help(-1)", id="lab-up", show=False),
+    Binding(",".join(key.keys), key.call, key.label, id=f"lab-{key.id}", show=False) for key in actions("lab")
 ]
 
 PLAY_S = 0.5
@@ -74,6 +74,7 @@ class LabScreen(Screen[None]):
 
     BINDINGS = BINDINGS
     AUTO_FOCUS = ""
+    SCOPE: ClassVar[Scope] = "lab"
 
     def __init__(
         self,
@@ -95,14 +96,13 @@ class LabScreen(Screen[None]):
         self.live = live
         self._walk_file = walk
         self._asked = "intensity"
-        self._on_help = False
-        self._top = 0
+        self._then_play = False
         self._timer: Timer | None = None
         self._measured: tuple[str, ...] = ()
         self._looked_ns: int | None = None
         self._message = ""
         self.body = LineWidget(id="lab-body")
-        self.keys_line = LineWidget(id="keys")
+        self.keys_line = KeysWidget()
         self.label = LineWidget(id="filter-label")
         self.line = Input(id="filter", compact=True, max_length=LONGEST + 1)
         self.line.cursor_blink = False
@@ -125,7 +125,6 @@ class LabScreen(Screen[None]):
     def on_mount(self) -> None:
         """Nothing is asked yet."""
         self.line.display = self.label.display = False
-        self._lay_out(self.app.size.width, self.app.size.height)
 
     def on_unmount(self) -> None:
         """What plays, stops."""
@@ -163,25 +162,18 @@ class LabScreen(Screen[None]):
         """Bring the screen up to date."""
         width, height = self.body.size
         session = self.session
-        if self._on_help:
-            lines = help_lines(max(10, width), self.glyphs)
-            self._top = min(max(0, self._top), max(0, len(lines) - height))
-            shown = fitted(lines[self._top :], width, height, self.glyphs)
-        else:
-            picture = Picture(session.lab, session.walk, self._measured, self.live)
-            shown = draw(picture, width, height, self.glyphs)
-        self.body.show(shown)
-        keys = footer(
+        picture = Picture(session.lab, session.walk, self._measured, self.live)
+        self.body.show(draw(picture, width, height, self.glyphs))
+        keys = lab_foot(
             width,
             self.glyphs,
             self._message,
-            on_help=self._on_help,
             walking=session.walk is not None,
             taken=session.lab.taken is not None and self.live,
             playing=session.lab.playing,
             live=self.live,
         )
-        self.keys_line.show(fitted(keys, width, 1, self.glyphs))
+        self.keys_line.tell(keys, self.glyphs)
 
     def _become(self, lab: Lab, walk: Walk | None = None) -> None:
         """The next state, drawn; the timer runs exactly while something plays."""
@@ -203,11 +195,7 @@ class LabScreen(Screen[None]):
 
     def action_ask(self, what: str) -> None:
         """Open the line that a number is typed in."""
-        if self._on_help:
-            if what == "peak":  # k, which scrolls there
-                self.action_scroll_help(-1)
-            return
-        self._asked = what
+        self._asked, self._then_play = what, False
         self.session.lab = _stopped(self.session.lab)
         self._become(self.session.lab)
         self.keys_line.display = False
@@ -222,7 +210,8 @@ class LabScreen(Screen[None]):
         """Enter takes it; what cannot be used leaves everything as it was, with a word on why."""
         text = self.line.value
         self._close()
-        self._become(ASKS[self._asked][2](self.session.lab, text))
+        lab = ASKS[self._asked][2](self.session.lab, text)
+        self._become(state.play(lab) if self._then_play and lab.prediction is not None else lab)
 
     def _close(self) -> None:
         self.label.display = self.line.display = False
@@ -232,32 +221,36 @@ class LabScreen(Screen[None]):
 
     # ------------------------------------------------------------------------------------------ what keys do
 
+    def action_setting(self, number: int) -> None:
+        """One of the two settings; its ceiling is asked for at once, and traced to with the answer."""
+        self._let_go()
+        self._become(state.setting(self.session.lab, number))
+        self.action_ask("prediction")
+        self._then_play = True
+
     def action_reset(self) -> None:
         """No question."""
-        if not self._on_help:
-            self.session.point = None
-            self._measured = ()
-            self._become(state.reset(self.session.lab))
+        self._let_go()
+        self._become(state.reset(self.session.lab))
+
+    def _let_go(self) -> None:
+        self.session.point = None
+        self._measured = ()
 
     def action_play(self) -> None:
         """Trace, or stop."""
-        if not self._on_help:
-            self._become(state.play(self.session.lab))
+        self._become(state.play(self.session.lab))
 
     def action_step(self) -> None:
         """One station further."""
-        if not self._on_help:
-            self._become(state.step(_stopped(self.session.lab)))
+        self._become(state.step(_stopped(self.session.lab)))
 
     def action_reveal(self) -> None:
         """The ceiling."""
-        if not self._on_help:
-            self._become(state.reveal(self.session.lab))
+        self._become(state.reveal(self.session.lab))
 
     def action_walk(self) -> None:
         """Into the walk, or out of it."""
-        if self._on_help:
-            return
         if self.session.walk is not None:
             self.session.walk = None
             self._become(state.reset(self.session.lab))
@@ -278,24 +271,20 @@ class LabScreen(Screen[None]):
         self._become(state.told(self.session.lab, message))
 
     def action_on(self) -> None:
-        """The next stop; on the help page, back."""
-        if self._on_help:
-            self.action_help()
-        elif self.session.walk is not None:
+        """The next stop."""
+        if self.session.walk is not None:
             walk, lab = walking.go_on(self.session.walk, self.session.lab)
             self._become(lab, walk)
 
     def action_skip(self, way: int) -> None:
         """The next stop in any case, or the one before."""
-        if self.session.walk is not None and not self._on_help:
+        if self.session.walk is not None:
             walk, lab = (walking.skip if way > 0 else walking.back)(self.session.walk, self.session.lab)
             self._become(lab, walk)
 
     def action_again(self) -> None:
         """What was taken, as it was."""
         taken = self.session.lab.taken
-        if self._on_help:
-            return
         if taken is None:
             where = (
                 "select a point of the roofline (6) and press h there" if self.live else "that needs the monitor: tuimon attach"
@@ -307,8 +296,6 @@ class LabScreen(Screen[None]):
     def action_measured(self) -> None:
         """Out of the lab, to the measured numbers of what the hypothesis was taken from."""
         taken = self.session.lab.taken
-        if self._on_help:
-            return
         if taken is None or not self.live:
             self.tell("the hypothesis was not taken from a live region: nothing is measured of it")
             return
@@ -318,32 +305,23 @@ class LabScreen(Screen[None]):
         self.dismiss()
         app.open_details(next(panel for panel in PANELS if panel.id == wanted), region or taken.key)
 
-    def action_help(self) -> None:
-        """The help page, or back."""
-        self._on_help = not self._on_help
-        self._top = 0
-        self.paint()
-
-    def action_scroll_help(self, step: int) -> None:
-        """A line of the help page on or back."""
-        if self._on_help:
-            self._top += step
-            self.paint()
+    def action_copy(self) -> None:
+        """The formula, to the clipboard."""
+        app = cast("Everywhere[Any]", self.app)
+        self.tell(app.copy_text(state.formula(self.session.lab, known=self.session.lab.revealed)))
 
     def action_leave(self) -> None:
-        """Out of the help page, then of the lab."""
-        if self._on_help:
-            self.action_help()
-        elif self.live:
+        """Out of the lab."""
+        if self.live:
             self.dismiss()
         else:
             self.app.exit()
 
     def action_undo(self) -> None:
-        """Out of the line that is typed in, of the help page, or back to the monitor; the lab alone is not left by this."""
+        """Out of the line that is typed in, or back to the monitor; the lab alone is not left by this."""
         if self.line.display:
             self._close()
-        elif self._on_help or self.live:
+        elif self.live:
             self.action_leave()
         else:
             self.tell("q leaves the lab")

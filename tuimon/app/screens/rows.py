@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from tuimon.app.moves import move_cursor, move_to_end, select_shown
-from tuimon.app.panels import ranks
+from tuimon.app.moves import move_cursor, move_to_end, next_marked, select_shown, turn_mark
+from tuimon.app.panels import boundaries, ranks
 from tuimon.app.screens import asking, points, steps
 from tuimon.app.widgets.panel_widget import PanelWidget
 from tuimon.model.steps.parts import StepAccount
 
 if TYPE_CHECKING:
     from tuimon.app.screens.main import MainScreen
+
+ACCEPTED = boundaries.PANEL.id
+"""Where a mark is kept beside the project, with a note."""
 
 
 class RowKeys:
@@ -58,7 +61,10 @@ class RowKeys:
         if not self._main.focused_panel.panel.sorts:
             self._main.monitor.say("this panel has no order to choose")
             return
-        self._main.focused_panel.view.reverse = not self._main.focused_panel.view.reverse
+        view = self._main.focused_panel.view
+        view.reverse = not view.reverse
+        order = self._main.focused_panel.panel.sorts[view.sort]
+        self._main.monitor.say(f"sorted by {order}{', the other way round' if view.reverse else ''}")
         self._main.changed()
 
     def action_details(self) -> None:
@@ -84,9 +90,52 @@ class RowKeys:
         """The timeline stands still around this step and has the keys; None: it follows the newest again."""
         steps.select(self._main, account)
 
+    # ------------------------------------------------------------------------------------------ marks, the clipboard
+
+    def action_mark(self) -> None:
+        """Mark the selected row, or no longer; a boundary is accepted, or no longer."""
+        main, widget = self._main, self._main.focused_panel
+        if widget.panel.id == ACCEPTED:
+            asking.accept_or_not(main)
+            return
+        if main.focus_id == steps.PANEL:
+            main.monitor.say("slow steps are marked already: n selects the next one")
+            return
+        key = select_shown(widget.panel, main.monitor.panel_scene(), widget.view)
+        if key is None:
+            main.monitor.say("there is no row here yet")
+            return
+        marked = turn_mark(widget.view, key)
+        main.monitor.say(f"{'marked' if marked else 'no longer marked'}; {len(widget.view.marks)} here, ' selects the next one")
+
+    def action_next_mark(self) -> None:
+        """The next row that is marked."""
+        main, widget = self._main, self._main.focused_panel
+        scene = main.monitor.panel_scene()
+        marks = set(widget.view.marks)
+        if widget.panel.id == ACCEPTED:
+            marks |= {key for key, boundary in scene.model.boundaries.items() if boundary.accepted is not None}
+        if main.focus_id == steps.PANEL:
+            steps.go(main, 1)
+        elif next_marked(widget.panel, scene, widget.view, marks):
+            main.monitor.say(f"one of {len(marks)} that are marked" if len(marks) > 1 else "the one that is marked")
+            main.changed()
+        else:
+            main.monitor.say("no row here is marked: m marks the selected one")
+
     def action_copy(self) -> None:
-        """A sentence on a slow step to the clipboard."""
-        steps.copy(self._main)
+        """The selected row as a line of text to the clipboard; in the timeline a sentence on a step."""
+        main, widget = self._main, self._main.focused_panel
+        if main.focus_id == steps.PANEL:
+            steps.copy(main)
+            return
+        scene = main.monitor.panel_scene()
+        key = select_shown(widget.panel, scene, widget.view)
+        text = widget.panel.copied(scene, key) if widget.panel.copied is not None and key is not None else ""
+        if text:
+            main.monitor.copy(text)
+        else:
+            main.monitor.say("there is no row here yet")
 
     # ------------------------------------------------------------------------------------------ what is typed
 
@@ -94,23 +143,28 @@ class RowKeys:
         """Open the line that a filter is typed in."""
         asking.ask_for_filter(self._main)
 
-    def action_accept(self) -> None:
-        """Accept the selected boundary with a note, or take that back."""
-        asking.accept_or_not(self._main)
-
     # ------------------------------------------------------------------------------------------ the mouse
 
     def pointed(self, event: PanelWidget.Pointed) -> None:
         """A click gives the panel the keys and selects the row; the wheel moves the selection."""
         self._main.focus_id = event.panel.panel.id
         view = event.panel.view
+        if event.line == 0:  # the title
+            number = event.panel.panel.number
+            if isinstance(number, int):
+                self._main.action_zoom(number)
+            return
         if event.line is not None and self._main.focus_id == points.PANEL:
             points.select_line(self._main, event.line)
         elif event.line is not None:
             ordered = event.panel.panel.keys(self._main.monitor.panel_scene(), view)
             row = view.top + event.line - view.above - (2 if event.panel.panel.sorts else 1)
             if event.line >= 1 and 0 <= row < len(ordered):
+                again = view.cursor == ordered[row]
                 view.cursor, view.follow = ordered[row], False
+                if again:  # a second click opens it
+                    self.action_details()
+                    return
         else:
             move_cursor(event.panel.panel, self._main.monitor.panel_scene(), view, event.step)
         self._main.changed()

@@ -24,6 +24,9 @@ class PanelWidget(LineWidget):
             self.line = line
             self.step = step
 
+    class Boxed(Message):
+        """The panel has another size."""
+
     def __init__(self, panel: Panel) -> None:
         super().__init__(id=f"panel-{panel.id}")
         self.panel = panel
@@ -59,6 +62,10 @@ class PanelWidget(LineWidget):
         self._looked_at, self._data = looked_at, data
         lines = self.panel.draw(scene, self.view, width, height, self.focused_panel)
         return self.show(fitted(lines, width, height, scene.glyphs))
+
+    def on_resize(self) -> None:
+        """A box has taken effect: what belongs into it is drawn now, and not with the next beat."""
+        self.post_message(self.Boxed())
 
     def on_click(self, event: events.Click) -> None:
         """A click selects."""
