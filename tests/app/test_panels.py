@@ -9,9 +9,9 @@ import pytest
 from tests.support.fake_feed import ATTACHED, MS, SCENES, Job, S, Script, busy, gpus, many
 from tuimon import events as ev
 from tuimon.app.details import open_page
-from tuimon.app.panels import BY_ID, PANELS, target, tiny
+from tuimon.app.keymap.foot import foot
+from tuimon.app.panels import BY_ID, PANELS, overview, target, tiny
 from tuimon.app.panels.frame import fitted, sentence
-from tuimon.app.panels.keys import draw as keys_line
 from tuimon.app.panels.log import row_text
 from tuimon.app.roles import ROLES
 from tuimon.app.scene import Panel, PanelView, Scene
@@ -39,6 +39,11 @@ def draw(
 ) -> list[Line]:
     lines = panel.draw(what, view or PanelView(), width, height, focused)
     return fitted(lines, width, height, what.glyphs)
+
+
+def top(what: Scene, width: int = 120) -> str:
+    """The lines at the top of the overview."""
+    return text(target.draw(what, target.Status(), overview.answer(what), width, 2))
 
 
 def sound(lines: list[Line], width: int, height: int, glyphs: str) -> None:
@@ -76,10 +81,11 @@ def test_the_lines_around_the_panels(name: str, glyphs: str) -> None:
     status = target.Status(frozen=37, hertz=1.0, slow_link=True)
     for width in range(1, 201, 7):
         for height in (1, 2, 5):
-            sound(fitted(target.draw(what, status, width, height), width, height, what.glyphs), width, height, glyphs)
+            lines = target.draw(what, status, overview.answer(what), width, height)
+            sound(fitted(lines, width, height, what.glyphs), width, height, glyphs)
             sound(fitted(tiny.draw(what, width, height), width, height, what.glyphs), width, height, glyphs)
-        lines = keys_line("main", "", [(6, "roofline")], width, what.glyphs)
-        sound(fitted(lines, width, 1, what.glyphs), width, 1, glyphs)
+        keys = foot("main", width, what.glyphs, hidden=[(6, "roofline")])
+        sound(fitted([keys.line], width, 1, what.glyphs), width, 1, glyphs)
 
 
 @pytest.mark.parametrize("name", sorted(SCENES))
@@ -93,7 +99,7 @@ def test_details_of_everything(panel: Panel, name: str) -> None:
             assert key is None
             continue
         for width in (10, 40, 80, 200):
-            lines = page[1](what, width)
+            lines = page[1](what, width).lines
             sound(fitted(lines, width, len(lines), what.glyphs), width, len(lines), "braille")
 
 
@@ -128,14 +134,15 @@ def test_nothing_known_is_a_dash_not_a_zero() -> None:
     job.attach()
     job.breaks("0/0", 41, "a reason", "a kind")
     row = text(draw(BY_ID["boundaries"], scene(job.events), 140, 4)).split("\n")[2]
-    assert row.split()[:7] == ["-"] * 5 + ["not", "looked"]
+    assert row.split()[:6] == ["-"] * 5 + ["model.py:41"]
 
 
 def test_the_rule_stands_beside_the_numbers() -> None:
     from tuimon.model.statistics import RULE
 
     assert RULE in text(draw(BY_ID["regions"], scene(busy()), 120, 8))
-    assert RULE.split(";")[0] in text(draw(BY_ID["regions"], scene(busy()), 80, 8))
+    narrow = text(draw(BY_ID["regions"], scene(busy()), 80, 8))
+    assert RULE.split(";")[0].replace(" [p10-p90]", "") in narrow and "p10-p90" not in narrow, "it tells what columns are there"
 
 
 def test_a_refused_recompile_is_said_in_words() -> None:
@@ -153,7 +160,7 @@ def test_a_step_that_does_not_end_is_seen() -> None:
     job.steps(20)
     what = scene(job.script.events, later_s=12)
     assert "for 12 s" in text(draw(BY_ID["now"], what, 100, 7))
-    assert "no step for 12 s" in text(target.draw(what, target.Status(), 120, 2))
+    assert "no step for 12 s" in top(what)
 
 
 def test_compile_steps_are_marked_below_their_bars() -> None:
@@ -169,9 +176,16 @@ def test_compile_steps_are_marked_below_their_bars() -> None:
 @pytest.mark.parametrize(
     ("how", "word"), [("exited", "ENDED exited with status 0"), ("lost", "LOST connection closed"), ("detached", "DETACHED")]
 )
-def test_how_a_job_ended_is_in_the_first_line(how: ev.EndKind, word: str) -> None:
-    events = [*busy(), ev.TargetEnded(ATTACHED + 99 * S, how, word.partition(" ")[2] or "detached", 0)]
-    assert word in text(target.draw(scene(events), target.Status(), 120, 2)).split("\n")[0]
+def test_how_a_job_ended_is_in_the_first_lines(how: ev.EndKind, word: str) -> None:
+    detail = word.partition(" ")[2] or "detached"
+    events = [*busy(), ev.TargetEnded(ATTACHED + 99 * S, how, detail, 0)]
+    first, second = top(scene(events)).split("\n")
+    assert (
+        detail in first
+        and "in step 260" in first
+        and first.startswith((" ended: ", " not heard of since", " no longer attached since"))
+    )
+    assert word in second
 
 
 def test_one_honest_line_where_there_is_no_gpu_and_its_room_goes_to_the_host() -> None:
@@ -205,7 +219,7 @@ def test_the_hooks_cost_and_what_was_dropped_are_on_top() -> None:
     job = Job()
     job.steps(50)
     job.script.status(1000, dropped=12, hook_s=0.01)
-    lines = text(target.draw(scene(job.script.events), target.Status(), 120, 2))
+    lines = top(scene(job.script.events))
     assert "dropped 12" in lines and "% of the job" in lines
 
 
@@ -225,7 +239,7 @@ def test_a_tiny_terminal_says_the_most_important_things() -> None:
         "7.20 ms bwd forward",
     ]
     what = scene(SCENES["compiling"]())
-    assert text(tiny.draw(what, 30, 5)).split("\n")[1] == "compile forward:12 3.2 s"
+    assert text(tiny.draw(what, 30, 5)).split("\n")[0] == "compile forward:12 3.2 s"
     ended = scene(SCENES["ended"]())
     assert text(tiny.draw(ended, 60, 1)) == "ended: killed by signal 9 (out of memory?)"
 

@@ -108,7 +108,7 @@ def test_lines_stay_where_they_are_when_the_first_slow_step_comes() -> None:
     job.rest()
     after = draw(NOW, scene(job.script.events), 80, 4)
     assert [line[0][0][:10] for line in before[2:]] == [line[0][0][:10] for line in after[2:]]
-    assert "! step 60 " in text(after)
+    assert "? step 60: " in text(after)
 
 
 def test_a_cell_stands_for_several_short_steps_and_shows_the_worst() -> None:
@@ -259,7 +259,7 @@ def test_the_account_of_a_step_beside_the_usual_one() -> None:
         row = on.line("  gc  ")
         assert row.split() == ["gc", "180", "ms", "0", "us", "+180", "ms", "100%", "█" * 20]
         assert on.line("  data wait ").split()[-2:] == ["-40.0", "us"]
-        assert "n N slow step" in on.text and "y copy the sentence" in on.text
+        assert "n N slow step" in on.text and "y copy" in on.text
         await on.press("N")
         assert "step 89: data wait" in on.text and "enumerate(DataLoader)" in on.text
         await on.press("N", "N")
@@ -316,7 +316,7 @@ def test_where_no_steps_are_told_it_says_why_and_what_to_do() -> None:
     async def body(on: Driven) -> None:
         await on.press("n")
         assert "no step has been told so far" in on.text
-        await on.press("y")
+        await on.press("1", "y")
         assert "no step has been told so far" in on.text
 
     drive(job.script.events, NARROW, body)
@@ -510,11 +510,11 @@ def test_y_copies_the_sentence_and_logs_it(monkeypatch: pytest.MonkeyPatch) -> N
     async def body(on: Driven) -> None:
         written: list[str] = []
         on.app._driver.write = written.append  # type: ignore[union-attr, method-assign]
-        await on.press("y")
+        await on.press("1", "y")
         latest = on.feed.model.steps.slow[-1]
         copied = [osc52(one) for one in written if "]52;" in one]
         assert copied == [sentence(latest)]
-        assert "copied, if the terminal takes it (OSC 52); it is in the log (7)" in on.text
+        assert "copied, if the terminal takes it (OSC 52)" in on.text and "it is in the log (7)" in on.text
         assert on.feed.model.log[-1].text == f"copied: {sentence(latest)}"
         await on.press("N", "N", "enter", "y")
         assert osc52([one for one in written if "]52;" in one][-1]).startswith("step 90 took 200.0 ms")
@@ -539,7 +539,7 @@ def test_a_terminal_without_a_clipboard_is_told_where_the_sentence_stands(monkey
 
     async def body(on: Driven) -> None:
         await on.press("n", "enter", "y")
-        assert "this terminal has no clipboard; it is in the log" in on.text
+        assert "this terminal has no clipboard" in on.text and "it is in the log" in on.text
         assert "step 109 took 140.6 ms" in on.text
 
     drive(slow_job(), WIDE_SCREEN, body)

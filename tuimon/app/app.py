@@ -12,6 +12,7 @@ from textual.timer import Timer
 
 from tuimon.app import terminal
 from tuimon.app.doing import Doing
+from tuimon.app.everywhere import Everywhere
 from tuimon.app.feed import LET_GO_S, Feed, Group
 from tuimon.app.panels.target import Status
 from tuimon.app.plane import Plane
@@ -20,11 +21,11 @@ from tuimon.app.ranks import Standings
 from tuimon.app.recording import Recordings
 from tuimon.app.replaying import Replay
 from tuimon.app.scene import Rank, Scene, Standing
+from tuimon.app.screens.help import HelpScreen
 from tuimon.app.screens.lab import LabScreen, LabSession
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
 from tuimon.app.settings import Settings
-from tuimon.app.themed import ThemedApp
 
 REFUSED = 3
 """The status where tuimon could attach to nothing."""
@@ -32,15 +33,14 @@ REFUSED = 3
 SEEN_NS = 100_000_000
 """So long, and until events are taken in again, ranks look alike."""
 
-MESSAGE_S = 4.0
-"""How long a word to the person stays."""
+MESSAGE_S, READ_S = 4.0, 0.5
+"""How long a word to the person stays, and how long a key does not take it away."""
 
 
-class MonitorApp(Doing, ThemedApp[None]):
+class MonitorApp(Doing, Everywhere[None]):
     """The monitor."""
 
-    ENABLE_COMMAND_PALETTE = True
-    COMMAND_PALETTE_BINDING = "f12"  # out of the way: ctrl+p and : are in the table of actions
+    ENABLE_COMMAND_PALETTE = False  # Textual's own; ours is a screen
 
     def __init__(
         self, feed: Feed | Group, settings: Settings, clock: Callable[[], int] = time.monotonic_ns, watch_terminal: bool = True
@@ -48,6 +48,7 @@ class MonitorApp(Doing, ThemedApp[None]):
         super().__init__(settings.themes, settings.theme)
         self.feed = feed
         self.settings = settings
+        self.glyphs, self.colour_off, self.may_copy = settings.glyphs, settings.colour_off, settings.clipboard
         self.main = MainScreen()
         self._clock = clock
         self.pump = Pump(feed, self, settings.hertz, clock, watch_terminal)
@@ -98,10 +99,6 @@ class MonitorApp(Doing, ThemedApp[None]):
             self._timer.stop()
         self._timer = self.set_interval(seconds, self.pump.tick)
 
-    def backlog(self) -> int:
-        """Writes that the terminal has not taken yet."""
-        return terminal.backlog(self)
-
     def terminal_gone(self) -> bool:
         """Whether the terminal hung up."""
         return not self.is_headless and terminal.terminal_gone()
@@ -124,6 +121,8 @@ class MonitorApp(Doing, ThemedApp[None]):
             screen.sync(self.scene(), self._status(), self.still_scene(), self._clock())
         elif isinstance(screen, LabScreen):
             screen.sync(self.panel_scene(), self._status(), self._clock())
+        elif isinstance(screen, HelpScreen):
+            screen.tell(self._status().message)
 
     # ------------------------------------------------------------------------------------------ what is shown
 
@@ -183,7 +182,8 @@ class MonitorApp(Doing, ThemedApp[None]):
         if self._message and self._clock() > self._message_until and not self._leaving:
             self._message = ""
         frozen = self.pump.events - self.events_at_freeze if self.stills is not None else None
-        return Status(frozen, self.pump.hertz, self.pump.slow_link, self._message, self.recordings.mark())
+        line = self.line_words() if self.pump.slow_link else ""
+        return Status(frozen, self.pump.hertz, self.pump.slow_link, self._message, self.recordings.mark(), line)
 
     def say(self, message: str) -> None:
         """A word to the person, at the bottom, for a few seconds."""
@@ -191,6 +191,11 @@ class MonitorApp(Doing, ThemedApp[None]):
         self._message_until = self._clock() + int(MESSAGE_S * 1e9)
         if self.is_running and self.screen_stack:
             self.paint()
+
+    def before_key(self) -> None:
+        """A key that is pressed: a word to the person was about what was before it."""
+        if not self._leaving and self._clock() > self._message_until - int((MESSAGE_S - READ_S) * 1e9):
+            self._message = ""
 
     # ------------------------------------------------------------------------------------------ the way out
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tuimon.app.details import source_page
 from tuimon.app.details.page import fact, heading, populations, prose
+from tuimon.app.details.paged import Source, linked
 from tuimon.app.details.source import Excerpt, excerpt_lines
 from tuimon.app.panels.boundaries import kind, tag, which_of
 from tuimon.app.panels.frame import untold
@@ -10,6 +12,7 @@ from tuimon.app.panels.frames import calls_words
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.text import Line, clean
+from tuimon.model.about import About
 from tuimon.model.findings import per_step, share_of_step
 from tuimon.model.hosts import reads_host
 from tuimon.model.parts import Boundary
@@ -29,14 +32,15 @@ def lines(scene: Scene, boundary: Boundary, excerpt: Excerpt, width: int) -> lis
     which = which_of(scene, boundary)
     if which:
         out += prose(f"({which} of several boundaries at this line, in the order in which Dynamo met them)", width, "note")
-    out += _cost(scene, boundary, width)
-    out += heading("where")
     user_line = boundary.user_line or boundary.line
-    out += fact("line", f"{boundary.user_file or boundary.file}:{user_line}", width, "place")
+    to = source_page.of_boundary(boundary)
+    out += linked(fact("line", f"{boundary.user_file or boundary.file}:{user_line}", width, "place"), to)
     if (boundary.file, boundary.line) != (boundary.user_file, boundary.user_line):
-        out += fact("code", f"{boundary.file}:{boundary.line} (a library's; the line above called it)", width)
+        text = f"{boundary.file}:{boundary.line} (a library's; the line above called it)"
+        out += linked(fact("code", text, width), source_page.of_boundary(boundary, library=True))
     out += fact("function", boundary.function, width, "frame")
     out += excerpt_lines(scene, excerpt, user_line, width)
+    out += _cost(scene, boundary, width)
     out += heading("why")
     out += fact("reason", boundary.reason or "not known: Dynamo keeps none for it", width)
     if boundary.headline:
@@ -52,8 +56,23 @@ def lines(scene: Scene, boundary: Boundary, excerpt: Excerpt, width: int) -> lis
     if boundary.stack:
         out += heading("the program's stack at the break, outermost first")
         for file, line, function in boundary.stack:
-            out += prose(f"{clean(function)}  {file}:{line}", width, "source")
+            out += linked(prose(f"{clean(function)}  {file}:{line}", width, "source"), Source(file, line, clean(function)))
+    frame = scene.model.frames.get(boundary.frame) if boundary.frame else None
+    if frame is not None:
+        out += heading("more")
+        out += linked(prose(f"the frame {clean(frame.name)}: its entries and calls", width, "label"), About("frame", frame.key))
     return out
+
+
+def sentence(scene: Scene, boundary: Boundary) -> str:
+    """The boundary as a text for a ticket."""
+    share = share_of_step(scene.model, boundary)
+    cost = f"takes {fmt.percent(share)} of a step" if share is not None else "share of a step not known"
+    each = f", median {fmt.duration(boundary.host.summary.median)}" if boundary.host.n else ""
+    where = f"{boundary.user_file or boundary.file}:{boundary.user_line or boundary.line}"
+    crossed = "crossings not counted" if boundary.crossings is None else f"{fmt.count(boundary.crossings)} crossings"
+    hint = f"; hint: {boundary.hints[0]}" if boundary.hints else ""
+    return clean(f"boundary at {where} in {boundary.function}: {kind(boundary)}; {cost}, {crossed}{each}{hint}")
 
 
 def _cost(scene: Scene, boundary: Boundary, width: int) -> list[Line]:

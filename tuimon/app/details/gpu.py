@@ -8,6 +8,7 @@ from tuimon.app.details.tracks import Told
 from tuimon.app.panels import gpu_cards, gpus
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
+from tuimon.draw.table import heads
 from tuimon.draw.text import Line, cells, cut, cut_line
 from tuimon.events import GpuSampled
 from tuimon.model.gpu_marks import HOT_C, held_back
@@ -187,7 +188,7 @@ def _processes(scene: Scene, gpu: GpuSampled, job: JobGpu | None, width: int) ->
     if not gpu.processes:
         why = gpus.away(gpu) or missing.get("processes")
         return out + prose(f"not known: {why}" if why else "none", width, "note")
-    out.append([(f"  {'pid':>8}  {'memory':>9}  {'ran':>4}  whose", "head")])
+    out.append(heads(f"  {'pid':>8}  {'memory':>9}  {'ran':>4}  whose"))
     for one in sorted(gpu.processes, key=lambda one: -(one.memory_bytes or 0))[:LEAST_PROCESSES]:
         ours = one.pid in gpu.job
         guess = job is not None and job.inferred and one.memory_bytes == job.memory_bytes

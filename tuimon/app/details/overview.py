@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, populations, prose
+from tuimon.app.details.paged import linked
 from tuimon.app.details.step import how
 from tuimon.app.panels.frame import NOT_IN_FILE, untold
 from tuimon.app.panels.pace import step_rate
@@ -11,6 +12,7 @@ from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name
 from tuimon.draw.text import Line
+from tuimon.model.about import About
 from tuimon.model.parts import LogLine
 from tuimon.model.slow.naming import sentence
 
@@ -50,6 +52,8 @@ def now(scene: Scene, width: int) -> list[Line]:
         out += fact("samples", fmt.count(coverage.samples), width)
         out += fact("dropped", fmt.count(coverage.dropped), width, "warn" if coverage.dropped else "number")
     for name, state in sorted(coverage.instruments.items()):
+        if coverage.not_available.get(name) == state:
+            continue  # below
         out += fact(name, state, width, "number" if state.startswith("on") else "warn")
     for what, why in sorted(coverage.not_available.items()):
         out += fact(what, why if why.startswith(NOT_IN_FILE) else f"not available: {why}", width, "note")
@@ -77,7 +81,8 @@ def _slow(scene: Scene, width: int) -> list[Line]:
     for one in list(reversed(steps.slow))[:SHOWN_SLOW]:
         mark, role = letter(one)
         parts = prose(sentence(one), width, "text", indent=4)
-        out += [[(f"  {mark} ", role), *parts[0][1:]], *parts[1:]]
+        told: list[Line] = [[(f"  {mark} ", role), *parts[0][1:]], *parts[1:]]
+        out += linked(told, About("step", str(one.account.index)))
     return out + prose(scene.model.slowness.rule, width, "note")
 
 
@@ -91,18 +96,21 @@ def _compilations(scene: Scene, width: int) -> list[Line]:
         cost = "refused" if one.refused else fmt.duration(one.total_s)
         when = "before" if one.before_attach else (f"step {one.step}" if one.step is not None else "")
         when += " late" if one.late else ""
-        out.append(
-            [
-                (f"  {cost:>8}  ", "number"),
-                (f"{'[' + one.compile_id + ']':<9}", "dim"),
-                (f"{one.why:<10}", "compile"),
-                (f"{when:<14}", "warn" if one.late else "dim"),
-                (name, "frame"),
-            ]
-        )
+        line: Line = [
+            (f"  {cost:>8}  ", "number"),
+            (f"{'[' + one.compile_id + ']':<9}", "dim"),
+            (f"{one.why:<10}", "compile"),
+            (f"{when:<14}", "warn" if one.late else "dim"),
+            (name, "frame"),
+        ]
+        out += linked([line], About("compilation", one.key))
     return out
 
 
 def log_line(scene: Scene, line: LogLine, time: str, width: int) -> list[Line]:
     """One line of the log in full."""
-    return [*fact("time", time, width), *fact("kind", line.kind, width), [], *prose(line.text, width)]
+    out = [*fact("time", time, width), *fact("kind", line.kind, width), [], *prose(line.text, width)]
+    if line.about is not None:
+        out += heading("more")
+        out += linked(prose("all that is known of it", width, "label"), line.about)
+    return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
+from tuimon.draw.table import heads
 from tuimon.draw.text import Line, cells, clean, pad, wrap
 from tuimon.model.statistics import RULE, Durations
 
@@ -34,7 +35,7 @@ def prose(text: str, width: int, role: str = "text", indent: int = 2) -> list[Li
 
 def populations(scene: Scene, named: list[tuple[str, str, Durations]], width: int) -> list[Line]:
     """A table of populations: n, median, spread, total, and which calls they are."""
-    lines: list[Line] = [[("  " + pad("", 20), "head"), (f"{'n':>8}  {'median':>8}  {'[p10-p90]':>16}  {'total':>8}", "head")]]
+    lines: list[Line] = [heads(f"{'':22}{'n':>8}  {'median':>8}  {'[p10-p90]':>16}  {'total':>8}")]
     for name, what, durations in named:
         summary = durations.summary
         numbers = (

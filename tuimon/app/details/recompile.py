@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, prose
+from tuimon.app.details.paged import Source, linked
 from tuimon.app.panels.frames import calls_words
 from tuimon.app.panels.recompiles import limit_use
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import function_name
-from tuimon.draw.text import Line
+from tuimon.draw.text import Line, clean
+from tuimon.model.about import About
 from tuimon.model.parts import Compilation, Recompile
 from tuimon.model.phases import parts
 from tuimon.model.reading import reading, reading_of
@@ -34,7 +36,11 @@ def lines(scene: Scene, recompile: Recompile, width: int) -> list[Line]:
     helps = told.advice or ("nothing to do: it happens once" if told.expected else "keep what the guard names the same")
     out += fact("what usually helps", helps, width, "strong" if told.advice else "text")
     out += heading("where and when")
-    out += fact("frame", f"{function_name(compilation.function)} {compilation.file}:{compilation.line}", width, "frame")
+    to = None
+    if compilation.file and compilation.line:
+        to = Source(compilation.file, compilation.line, function_name(compilation.function), _said(told.sentence, helps))
+    place = f"{function_name(compilation.function)} {compilation.file}:{compilation.line}"
+    out += linked(fact("frame", place, width, "frame"), to)
     if compilation.owner:
         out += fact("of", compilation.owner, width, "frame")
     out += fact("when", _when(compilation), width, "warn" if compilation.late else "number")
@@ -42,23 +48,47 @@ def lines(scene: Scene, recompile: Recompile, width: int) -> list[Line]:
     out += fact("entries of the limit", limit_use(scene, recompile), width)
     frame = scene.model.frames.get(compilation.frame) if compilation.frame else None
     if frame is not None:
-        out += fact("the frame's calls", calls_words(scene.model, frame), width)
+        calls = fact("the frame's calls", calls_words(scene.model, frame), width)
+        out += linked(calls, About("frame", frame.key))
     if compilation.refused:
         out += prose(
             "The recompile limit refused it: calls that no entry fits run in eager from here on; the entries go on serving.",
             width,
             "bad",
         )
-    out += costs(compilation, width)
+    if not compilation.refused:  # nothing was compiled
+        out += costs(compilation, width)
     out += heading("Dynamo's own text: why each entry did not fit, newest first")
     if not recompile.failed:
         out += prose("not known: torch told none for this compilation", width, "note")
     for entry, guard in recompile.failed:
-        out += fact(f"[{entry}]", reading(guard, dict(recompile.now), owner=compilation.owner).sentence, width, "recompile")
+        told_of_it = reading(guard, dict(recompile.now), owner=compilation.owner).sentence
+        out += linked(fact(f"[{entry}]", told_of_it, width, "recompile"), _made(scene, compilation, entry))
         out += prose(guard, width, "source", indent=4)
     for expression, value in recompile.now:
         out += fact("read in that call", f"{expression} = {value}", width)
     return out
+
+
+def _made(scene: Scene, compilation: Compilation, entry: str) -> About | None:
+    """The compilation that made an entry of the same frame; None where it is not known."""
+    key = f"{compilation.generation}:{entry}:{compilation.direction}"
+    return About("compilation", key) if any(one.key == key for one in scene.model.compilations) else None
+
+
+def _said(sentence: str, helps: str) -> tuple[str, ...]:
+    """Above the source: why it was compiled again, and what helps."""
+    return f"recompiled: {sentence}", f"hint: {helps}"
+
+
+def sentence(scene: Scene, recompile: Recompile) -> str:
+    """The recompile as a text for a ticket."""
+    made = recompile.compilation
+    told = reading_of(scene.model, recompile)
+    what = "refused at the limit" if made.refused else f"took {fmt.duration(made.total_s)}"
+    helps = f"; what usually helps: {told.advice}" if told.advice else ""
+    name = function_name(made.function)
+    return clean(f"recompile [{made.compile_id}] of {name} at {made.file}:{made.line} {what}: {told.sentence}{helps}")
 
 
 def _when(compilation: Compilation) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, populations, prose
+from tuimon.app.details.paged import Source, linked
 from tuimon.app.details.recompile import costs
 from tuimon.app.details.source import Excerpt, excerpt_lines
 from tuimon.app.panels.frame import untold
@@ -11,6 +12,7 @@ from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import function_name
 from tuimon.draw.text import Line
+from tuimon.model.about import About
 from tuimon.model.parts import Region
 
 
@@ -35,7 +37,8 @@ def _calls(scene: Scene, region: Region, width: int) -> list[Line]:
 
 def lines(scene: Scene, region: Region, excerpt: Excerpt, width: int) -> list[Line]:
     """The page: its three populations, its frame, the compilation that made it."""
-    out = fact("frame", f"{function_name(region.function)} {region.file}:{region.line}", width, "frame")
+    to = Source(region.file, region.line, function_name(region.function)) if region.file and region.line else None
+    out = linked(fact("frame", f"{function_name(region.function)} {region.file}:{region.line}", width, "frame"), to)
     out += fact("compile id", f"{region.compile_id} {region.direction}", width)
     if region.generation:
         out += fact(
@@ -55,7 +58,8 @@ def lines(scene: Scene, region: Region, excerpt: Excerpt, width: int) -> list[Li
     if frame is not None:
         out += heading("its frame")
         of = f" of {frame.limit}" if frame.limit is not None else ""
-        out += fact("cache entries", f"{len(frame.entries)}{of}: {', '.join(frame.entries) or 'none known'}", width)
+        entries = fact("cache entries", f"{len(frame.entries)}{of}: {', '.join(frame.entries) or 'none known'}", width)
+        out += linked(entries, About("frame", frame.key))
         if frame.refused_compile_id is not None:
             out += fact("refused", f"[{frame.refused_compile_id}]: the recompile limit is reached", width, "bad")
     if excerpt.lines or excerpt.why_not:

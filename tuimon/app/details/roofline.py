@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from tuimon.app.details.page import fact, heading, prose
+from tuimon.app.details.paged import linked
 from tuimon.app.panels.roofline import ceiling_text, known_words, unknown_words
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.roofline_table import intensity_text, of_roof_text, traffic
 from tuimon.draw.roofline_words import legend, point_glyph
 from tuimon.draw.text import Line, clean, pad
+from tuimon.model.about import About
+from tuimon.model.parts import Region
 from tuimon.roofline.ceilings import Ceiling
 from tuimon.roofline.counts.operations import known_operators, plain_name
 from tuimon.roofline.points import RULE, Point
@@ -87,6 +90,10 @@ def lines(scene: Scene, key: str, width: int) -> list[Line]:
         out += fact("OVER" if number == 0 else "", f"{'perhaps ' if number else ''}{cause}", width, "warn")
     out += prose(RULE, width, "note")
     out += _formulas(scene, point, width)
+    region = _region(scene, point)
+    if region is not None:
+        out += heading("more")
+        out += linked(prose("all that is known of the region", width, "label"), About("region", region.key))
     known = scene.plane.roofline(scene.model)
     if known is not None:
         out += heading("what is not known")
@@ -113,9 +120,13 @@ def _of_roof(scene: Scene, point: Point) -> str:
     return f"cannot be told: its bytes at {point.boundary or 'this boundary'} may be more or fewer"
 
 
+def _region(scene: Scene, point: Point) -> Region | None:
+    return scene.model.regions.get(point.key.removeprefix("region "))
+
+
 def _formulas(scene: Scene, point: Point, width: int) -> list[Line]:
     """The operators of a region's graph with the formula that counts each."""
-    region = scene.model.regions.get(point.key.removeprefix("region "))
+    region = _region(scene, point)
     if region is None or not region.graphs:
         return []
     out = heading("its operators, and how each is counted")

@@ -11,6 +11,8 @@ from tuimon.draw.text import Line, clean, cut
 
 MOST_BYTES = 4 << 20
 AROUND = 4
+MOST_LINES = 2000
+"""Of a page: so many before the line, and as many behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Excerpt:
     """Unix time of the file's last change."""
 
 
-def read_excerpt(file: str, line: int) -> Excerpt:
+def read_excerpt(file: str, line: int, around: int = AROUND) -> Excerpt:
     """The lines around `line` (from 1 on). Reads regular files only, so that no pipe or device can hold the monitor up."""
     if not file or file.startswith("<"):
         return Excerpt(why_not="the code has no file")
@@ -45,21 +47,36 @@ def read_excerpt(file: str, line: int) -> Excerpt:
     text = data.decode("utf-8", errors="replace").split("\n")
     if not 1 <= line <= len(text):
         return Excerpt(why_not=f"{file} has no line {line} now", modified_s=facts.st_mtime)
-    first = max(1, line - AROUND)
-    last = min(len(text), line + AROUND)
+    first = max(1, line - around)
+    last = min(len(text), line + around)
     return Excerpt(tuple((at, text[at - 1]) for at in range(first, last + 1)), modified_s=facts.st_mtime)
+
+
+def read_here(scene: Scene, file: str, line: int, around: int = AROUND) -> Excerpt:
+    """The same of the job's file: of a job on another host, a file of that name here is another one. A recording may be of this
+    host or have come here together with the program: whether the file has changed since is said."""
+    if scene.host is not None and scene.replay is None and scene.model.target.how != "file":
+        return Excerpt(why_not=f"{file or 'the code'} is on {clean(scene.host)}: files of another host are not read")
+    return read_excerpt(file, line, around)
+
+
+def read_whole(scene: Scene, file: str, line: int) -> Excerpt:
+    """The file, as far as a page holds it."""
+    return read_here(scene, file, line, MOST_LINES)
+
+
+def source_line(scene: Scene, number: int, text: str, here: bool, width: int) -> Line:
+    """A line of source with its number; the one in question is marked."""
+    mark = scene.glyphs.right if here else " "
+    body = cut(clean(text.replace("\t", "    ")), max(1, width - 10), scene.glyphs.ellipsis)
+    return [(f"  {mark} {number:>5} ", "source-here" if here else "dim"), (body, "source-here" if here else "source")]
 
 
 def excerpt_lines(scene: Scene, excerpt: Excerpt, line: int, width: int) -> list[Line]:
     """The excerpt as lines, the one in question marked; a file that changed since the attach is said to have."""
     if not excerpt.lines:
         return [[("  " + clean(excerpt.why_not), "note")]]
-    out: list[Line] = []
-    for number, text in excerpt.lines:
-        here = number == line
-        mark = scene.glyphs.right if here else " "
-        body = cut(clean(text.replace("\t", "    ")), max(1, width - 10), scene.glyphs.ellipsis)
-        out.append([(f"  {mark} {number:>5} ", "source-here" if here else "dim"), (body, "source-here" if here else "source")])
+    out = [source_line(scene, number, text, number == line, width) for number, text in excerpt.lines]
     attached = scene.model.target.attached_wall_s
     if attached is not None and excerpt.modified_s is not None and excerpt.modified_s > attached:
         out.append([("  the file has changed since the attach: the lines may not be those that run", "warn")])

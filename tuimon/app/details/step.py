@@ -6,18 +6,22 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from tuimon.app.details.page import fact, heading, prose
-from tuimon.app.details.source import Excerpt, excerpt_lines, read_excerpt
+from tuimon.app.details.paged import Source, linked
+from tuimon.app.details.source import Excerpt, excerpt_lines, read_here
+from tuimon.app.details.step_rows import READ_FROM, leads_to, site
 from tuimon.app.panels.frame import bar
 from tuimon.app.panels.timeline import beside, key_of, known_step, marks_row, select, slow_step, timeline
 from tuimon.app.scene import PanelView, Scene
 from tuimon.draw import format as fmt
+from tuimon.draw.table import heads
 from tuimon.draw.text import Line, cells, clean, cut, pad
 from tuimon.model import Model
+from tuimon.model.about import About
 from tuimon.model.slow import naming
 from tuimon.model.slow.naming import sentence
 from tuimon.model.slow.rule import LEAST, WINDOW
 from tuimon.model.slow.spots import Spots
-from tuimon.model.steps.parts import CATEGORIES, LongRow, SlowStep, StepAccount, StepEvidence
+from tuimon.model.steps.parts import CATEGORIES, SlowStep, StepAccount, StepEvidence
 
 MOST_ROWS = 8
 MOST_PLACES = 3
@@ -31,21 +35,6 @@ NAMING = (
     f"A cause is named where it explains at least {naming.NAMED:.0%} of the excess, or two together {naming.TOGETHER:.0%}; "
     "otherwise the step is unexplained, with what was seen. Waiting for a core comes off first: it makes all else longer."
 )
-
-READ_FROM = {
-    "data": "the loader's next(), timed",
-    "gc": "gc.callbacks",
-    "communication": "the process group's calls, timed",
-    "profiler": "the profiler's calls, timed",
-    "engine": "the autograd engine, timed",
-    "optimizer": "the optimizer's step(), timed",
-    "compile": "torch's compilation metrics",
-    "boundary": "between two timed regions",
-    "look": "looks at the thread's stack, at most every 20 ms",
-    "forward": "the compiled call, timed",
-    "backward": "the compiled call, timed",
-}
-"""Role of a row -> where its time was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +76,9 @@ def opened(scene: Scene, index: int, model: Model | None = None) -> Opened | Non
     usual_ns, usual = (slow.usual_ns, slow.usual) if slow is not None else _usual(model, index)
     places = _places(model, account, slow, evidence)
     excerpt = Excerpt()
-    if places and scene.host is None:
+    if places:
         file, line, _ = places[0]
-        read = read_excerpt(file, line)
+        read = read_here(scene, file, line)
         excerpt = replace(read, lines=tuple(one for one in read.lines if abs(one[0] - line) <= AROUND))
     return Opened(model, account, slow, evidence, usual_ns, usual, tuple(places), excerpt)
 
@@ -153,7 +142,7 @@ def _account(scene: Scene, step: Opened, width: int) -> list[Line]:
     room = min(BAR_CELLS, width - 63)
     out = heading("its account beside the usual one")
     titles = f"  {'category':<18}{'this step':>10}{'usual':>10}{'excess':>10}   of the excess"
-    out.append([(cut(titles, width, scene.glyphs.ellipsis), "head")])
+    out.append(heads(cut(titles, width, scene.glyphs.ellipsis)))
     quiet = []
     for at, name in enumerate(CATEGORIES):
         took, usual = account.parts[at], step.usual[at] if step.usual else None
@@ -249,7 +238,7 @@ def _places(
     causes = [one.cause for one in slow.causes] if slow is not None else []
     seen: list[tuple[bool, int, str, int, str]] = []
     for row in evidence.rows:
-        at = _site(model, row)
+        at = site(model, row)
         if at is not None:
             category = CATEGORIES[row.category] if 0 <= row.category < len(CATEGORIES) else naming.OTHER
             seen.append((category in causes, row.own_ns, *at, f"{category}, {fmt.duration(row.own_ns / 1e9)}"))
@@ -267,29 +256,13 @@ def _places(
     return [(file, line, what) for (file, line), what in list(found.items())[:MOST_PLACES]]
 
 
-def _site(model: Model, row: LongRow) -> tuple[str, int] | None:
-    """Where a long call was made from; for a boundary, its line in the user's program."""
-    if row.site is not None:
-        code = model.code(row.site.code)
-        if code is not None:
-            return code.file, row.site.line
-        if row.site.stack:
-            return row.site.stack[-1][0], row.site.stack[-1][1]
-    boundary = model.boundaries.get(row.boundary or "")
-    if boundary is not None:
-        return boundary.user_file or boundary.file, boundary.user_line or boundary.line
-    if row.role in ("compile", "forward", "backward") and row.file and row.line:
-        return row.file, row.line
-    return None
-
-
 def _where(scene: Scene, step: Opened, width: int) -> list[Line]:
     if not step.places:
         return []
     out = heading("where in the job")
     for at, (file, line, what) in enumerate(step.places):
         text = step.model.slowness.text_of(file, line)
-        out += prose(f"{file}:{line}", width, "place")
+        out += linked(prose(f"{file}:{line}", width, "place"), Source(file, line, "", (what, f"in {step.sentence}")))
         out += prose(what, width, "text", indent=4)
         if at == 0 and step.excerpt.lines:
             out += excerpt_lines(scene, step.excerpt, line, width)
@@ -317,7 +290,7 @@ def _longest(scene: Scene, step: Opened, width: int) -> list[Line]:
         line: Line = [(front, "number"), (shown, "frame")]
         if cells(shown) + 1 + cells(read) <= room:
             line.append((f" {read}", "note"))
-        out.append(line)
+        out += linked([line], leads_to(step.model, row))
     if len(rows) > MOST_ROWS:
         out += prose(f"and {len(rows) - MOST_ROWS} shorter ones", width, "note")
     return out
@@ -347,7 +320,7 @@ def _neighbours(scene: Scene, step: Opened, width: int) -> list[Line]:
             causes = " and ".join(dict.fromkeys(one.cause for one in near.causes))
             took = fmt.duration(near.account.took_ns / 1e9)
             words = f"step {near.account.index}, {apart} {'earlier' if way < 0 else 'later'}: {took}, {causes}"
-            out += fact(label, words, width, "text")
+            out += linked(fact(label, words, width, "text"), About("step", str(near.account.index)))
     cause = step.slow.causes[0].cause if step.slow is not None else None
     tally = model.slowness.tallies.get(cause) if cause is not None else None
     if tally is not None and tally.n > 1:

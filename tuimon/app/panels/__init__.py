@@ -1,6 +1,6 @@
 """The panels: one pure function each, from a scene and a view to lines of (text, role). No screen library in here."""
 
-from tuimon.app.panels import boundaries, log, now, recompiles, regions, roofline, surroundings
+from tuimon.app.panels import boundaries, findings, log, now, ranks, recompiles, regions, roofline, surroundings
 from tuimon.app.scene import Panel
 
 PANELS: tuple[Panel, ...] = (
@@ -14,5 +14,8 @@ PANELS: tuple[Panel, ...] = (
 )
 """In the order of their number keys."""
 
-BY_ID: dict[str, Panel] = {panel.id: panel for panel in PANELS}
-"""The panels by name."""
+OVER: tuple[Panel, ...] = (ranks.PANEL, findings.PANEL)
+"""Those that are not among the others: they take the full screen, and give it back."""
+
+BY_ID: dict[str, Panel] = {panel.id: panel for panel in (*PANELS, *OVER)}
+"""All of them by name."""

@@ -9,19 +9,23 @@ from functools import partial
 from tuimon.app.panels import tabular
 from tuimon.app.panels.frame import NOT_IN_FILE, plural, untold, watched, why_missing
 from tuimon.app.panels.pace import compiling_words
+from tuimon.app.panels.standing import answered, told
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.scene import Panel, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import place
 from tuimon.draw.table import Cells, Column
-from tuimon.draw.text import cells, clean, cut
+from tuimon.draw.text import Line, cells, clean, cut
+from tuimon.model.about import About
 from tuimon.model.findings import per_step, share_of_step
 from tuimon.model.hosts import reads_host
 from tuimon.model.parts import Boundary
 
+BEFORE = "before attach"
+
 
 def tag(boundary: Boundary) -> str:
-    """What to say of it before its reason; "" for an ordinary one."""
+    """What to say of it beside its reason; "" for an ordinary one."""
     if boundary.accepted is not None:
         return "accepted"
     if boundary.requested:
@@ -31,7 +35,7 @@ def tag(boundary: Boundary) -> str:
     if boundary.asked_by == "library":
         return "a library asks"
     if boundary.before_attach:
-        return "before attach"
+        return BEFORE
     return ""
 
 
@@ -56,11 +60,15 @@ def _hidden(scene: Scene) -> frozenset[str]:
     if untold(scene, "crossings"):
         return _CROSSED
     hidden = {"share", "per_step"} if scene.model.steps.source is None else set()
-    looked = any(boundary.sync_looked for boundary in scene.model.boundaries.values())
-    return frozenset(hidden | ({"unlooked"} if looked else {"sync"}) | {"untold"})
+    return frozenset(hidden | (set() if _looked(scene) else {"sync"}) | {"untold"})
 
 
-_CROSSED = frozenset({"share", "per_step", "crossings", "median", "spread", "total", "sync", "unlooked"})
+def _looked(scene: Scene) -> bool:
+    """Whether some crossing was looked at for a wait: else the title says once that none was."""
+    return any(boundary.sync_looked for boundary in scene.model.boundaries.values())
+
+
+_CROSSED = frozenset({"share", "per_step", "crossings", "median", "spread", "total", "sync"})
 
 
 _BEGIN = re.compile(r"^(?:Unsupported|Attempted to) ")
@@ -69,13 +77,18 @@ _END = re.compile(r" (?:call )?with capture_\w+=False$| not supported for non-ex
 
 def reason_words(boundary: Boundary, which: str, width: int, ellipsis: str) -> str:
     """Why, in so many cells: what distinguishes one reason from others is kept the longest."""
-    label = " ".join(filter(None, (which, tag(boundary))))
+    marked = tag(boundary)
+    behind = ""
+    if marked == BEFORE:  # when it was decided tells the least of all: it does not cost what it costs any less
+        marked, behind = "", f" ({BEFORE})"
+    label = " ".join(filter(None, (which, marked)))
+    begin = f"{label}: " if label else ""
     why = kind(boundary)
-    for text in (why, _END.sub("", why), _BEGIN.sub("", _END.sub("", why))):
-        words = f"{label}: {text}" if label else text
-        if cells(words) <= width:
-            return words
-    return cut(words, width, ellipsis)
+    texts = (why, _END.sub("", why), _BEGIN.sub("", _END.sub("", why)))
+    for text in (*(text + behind for text in texts), *texts):
+        if cells(begin + text) <= width:
+            return begin + text
+    return cut(begin + text, width, ellipsis)
 
 
 def which_of(scene: Scene, boundary: Boundary) -> str:
@@ -93,6 +106,67 @@ def kind(boundary: Boundary) -> str:
     return clean(boundary.kind or boundary.reason) or "reason not known"
 
 
+def short_kind(boundary: Boundary) -> str:
+    """The reason without the words that many have: `Tensor.item()`."""
+    return _BEGIN.sub("", _END.sub("", kind(boundary)))
+
+
+ANSWER_PLACE = 32
+"""Cells for a place in a first line."""
+
+
+def at_place(scene: Scene, boundary: Boundary, room: int = ANSWER_PLACE) -> str:
+    """`model.py:57`, the user's line."""
+    return place(boundary.user_file or boundary.file, _line(boundary), room, scene.glyphs.ellipsis)
+
+
+def costliest(scene: Scene) -> Boundary | None:
+    """The boundary that takes the most of a steady step, of those that nobody asked for; None where no share is known."""
+    known = [
+        (share, one)
+        for one in scene.model.boundaries.values()
+        if one.accepted is None and not one.requested and (share := share_of_step(scene.model, one)) is not None
+    ]
+    return max(known, key=lambda pair: pair[0])[1] if known else None
+
+
+def _answer(scene: Scene) -> Line:
+    boundaries = list(scene.model.boundaries.values())
+    if not boundaries:
+        return told(_empty(scene))
+    worst = costliest(scene)
+    share = share_of_step(scene.model, worst) if worst is not None else None
+    if worst is not None and share:
+        return [
+            (at_place(scene, worst), "place"),
+            (f" costs most: {fmt.percent(share)} of a step, {plural_crossings(worst)}: ", "text"),
+            (short_kind(worst), "break"),
+        ]
+    whole = next((one for one in boundaries if one.skipped_frame and not one.requested and one.accepted is None), None)
+    if whole is not None:
+        return [
+            (at_place(scene, whole), "place"),
+            (" makes its frame run in eager whole, which is not timed: ", "text"),
+            (short_kind(whole), "break"),
+        ]
+    most = max(boundaries, key=lambda one: one.host.total_ns)
+    if most.host.total_ns:
+        took = fmt.duration(most.host.total_ns / 1e9)
+        return [
+            (at_place(scene, most), "place"),
+            (f" took most: {took} in all, {plural_crossings(most)}: ", "text"),
+            (short_kind(most), "break"),
+        ]
+    missing = untold(scene, "crossings")
+    why = missing or "what they cost is known once they are crossed in a steady step"
+    return told(f"{plural(len(boundaries), 'place')}; {why}")
+
+
+def plural_crossings(boundary: Boundary) -> str:
+    """`64 crossings`, or that they are not counted."""
+    return "crossings not counted" if boundary.crossings is None else plural(boundary.crossings, "crossing")
+
+
 def _cells(scene: Scene, boundary: Boundary) -> Cells:
     summary = boundary.host.summary
     ellipsis = scene.glyphs.ellipsis
@@ -106,7 +180,6 @@ def _cells(scene: Scene, boundary: Boundary) -> Cells:
         "spread": (fmt.spread(summary.p10, summary.p90), "number"),
         "total": (fmt.duration(total), "number"),
         "sync": (sync_words(boundary), "warn" if boundary.sync_waited else "dim"),
-        "unlooked": (sync_words(boundary), "dim"),
         "untold": (NOT_IN_FILE, "dim"),
         "reads": (reads_word(boundary), "dim"),
         "place": lambda width: (place(boundary.user_file or boundary.file, _line(boundary), width, ellipsis), "place"),
@@ -124,9 +197,15 @@ def _cost(scene: Scene, boundary: Boundary) -> tuple[bool, float, int, int]:
     return silent, share_of_step(scene.model, boundary) or 0.0, boundary.host.total_ns, boundary.crossings or 0
 
 
+NOTED = 90
+"""Cells from which on the title has room for all that there is to note."""
+
+
 def _note(scene: Scene, rows: Sequence[Boundary], width: int) -> str:
     told = untold(scene, "crossings").removeprefix(f"{NOT_IN_FILE}: ")
-    return f"{plural(len(rows), 'place')}; {told or 'host time, median [p10-p90]'}"
+    sync = "" if told or _looked(scene) else "; sync not looked at"
+    places = f"{plural(len(rows), 'place')}; " if width >= NOTED or not sync else ""
+    return f"{places}{told or 'host time, median [p10-p90]'}{sync}"
 
 
 def _empty(scene: Scene) -> str:
@@ -167,14 +246,13 @@ TABLE: Table[Boundary] = Table(
         Column("per_step", "/step", 5, right=True, rank=2),
         Column("crossings", "crossed", 8, right=True, rank=5),
         Column("median", "median", 7, right=True),
-        Column("spread", "[p10-p90]", 14, right=True, rank=4),
-        Column("total", "total", 7, right=True, rank=6),
+        Column("spread", "[p10-p90]", 14, right=True, rank=4, spare=True),
+        Column("total", "total", 7, right=True, rank=6, spare=True),
         Column("untold", "crossed, time", 16),
         Column("sync", "sync", 10, rank=2),
         Column("reads", "reads", 5, rank=3),
-        Column("unlooked", "sync", 10, rank=7),
-        Column("place", "place", 12, flex=2, most=36, snug=True),
-        Column("why", "reason", 22, flex=3, rank=1),
+        Column("place", "place", 16, flex=2, most=36, snug=True, wish=20),
+        Column("why", "reason", 20, flex=3, rank=1, wish=36),
     ),
     cells=_cells,
     note=_note,
@@ -182,6 +260,7 @@ TABLE: Table[Boundary] = Table(
     refusal=True,
     hidden=_hidden,
     quiet=lambda boundary: boundary.accepted is not None or boundary.requested,
+    where=lambda boundary: f"{boundary.user_file or boundary.file}:{_line(boundary)}",
 )
 
 
@@ -192,6 +271,7 @@ PANEL = Panel(
     sections=("boundaries", "frames", "steps", "target", "coverage"),
     draw=partial(tabular.draw, TABLE),
     keys=partial(tabular.keys, TABLE),
+    copied=partial(tabular.copied, TABLE),
     sorts=tuple(sort.name for sort in TABLE.sorts),
     filterable=True,
     rows=lambda scene: len(scene.model.boundaries),
@@ -207,4 +287,6 @@ PANEL = Panel(
         '"asked for": the program requested it. "eager whole": no graph could go on, the frame runs in eager at every call, so '
         "nothing is timed. m accepts a boundary with a note, which is kept beside the project; again: no longer."
     ),
+    answer=answered(_answer),
+    about=lambda scene, key: About("boundary", key),
 )

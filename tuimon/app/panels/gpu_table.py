@@ -49,7 +49,7 @@ def table(scene: Scene, view: PanelView, width: int, height: int, focused: bool,
     note_widths(columns, [row for row in content if "away" not in row], view.widths)
     inner = width - 1
     placed = layout(columns, inner, view.widths)
-    lines: PanelLines = [[(" ", "head"), *head_line(placed, inner, None, "", scene.glyphs.ellipsis)]]
+    lines: PanelLines = [[(" ", "text"), *head_line(placed, inner, None, "", scene.glyphs.ellipsis)]]
     for offset, (row, row_cells) in enumerate(zip(shown, content, strict=True)):
         chosen = focused and view.top + offset == at
         role = "selected" if chosen else ("quiet" if gpus.silent_s(scene, row.gpu.index) is not None else None)

@@ -9,6 +9,7 @@ from tuimon.app.panels.frame import PanelLines, bar, labelled, plural
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.spark import chart
+from tuimon.draw.table import heads
 from tuimon.draw.text import Line, clean, cut, cut_line, fill, line_cells, pad
 from tuimon.events import HostSampled, TreeRow
 from tuimon.model.surroundings import ThreadUse, Track
@@ -17,6 +18,8 @@ HELD_BACK = 0.05
 """Seconds a second for which a CPU quota holds the group back: worth a sign."""
 WAITS = 0.5
 """Cores that the job's threads wait for: worth a sign."""
+LEAST_WAIT = 0.005
+"""Cores: what is less is none."""
 NEAR = 0.95
 """Of a memory limit."""
 LEAST_SHARE = 0.005
@@ -58,9 +61,10 @@ def job_line(scene: Scene, width: int, alarms: Sequence[Line] = ()) -> Line:
         return []
     waits = last(of.wait_rate_history)
     starved = waits is not None and waits >= WAITS
+    waiting: Line = []
     if waits is None:
         waiting = [*labelled("waited for a core", fmt.duration(host.run_queue_wait_s)), (" since start", "label")]
-    else:
+    elif waits >= LEAST_WAIT:
         waiting = [
             ("! " if starved else "", "warn"),
             *labelled("lacks", f"{waits:.2f} cores", "warn" if starved else "number"),
@@ -82,6 +86,24 @@ def job_line(scene: Scene, width: int, alarms: Sequence[Line] = ()) -> Line:
         ],
         width,
     )
+
+
+def answer(scene: Scene) -> Line:
+    """What holds the job back on the host: limits, want of cores, swapping; else what it has of it. Empty where nothing was
+    read."""
+    of = scene.model.surroundings
+    if of.host is None:
+        return []
+    alarms = [one for _, one in _alarms(scene)]
+    if alarms:
+        return alarms[0]
+    waits = last(of.wait_rate_history)
+    if waits is not None and waits >= WAITS:
+        return [(f"the job lacks {waits:.2f} cores: its threads are ready to run, others use the CPU", "warn")]
+    if of.host.swap_bytes:
+        return [(f"{fmt.size(of.host.swap_bytes)} of the job is swapped out", "warn")]
+    lacks = f" and lacks {waits:.2f}" if waits is not None and waits >= LEAST_WAIT else ""
+    return [(f"the job has {cores(of.host.cpu_percent)}{lacks}, {fmt.size(of.host.rss_bytes)} resident", "text")]
 
 
 def machine_line(scene: Scene, width: int) -> Line:
@@ -201,7 +223,8 @@ def thread_lines(scene: Scene, width: int, most: int) -> PanelLines:
     shown = [one for one in busiest(scene) if one.share is not None][:most]
     if not shown:
         return []
-    lines: PanelLines = [[(f"{'thread':>8} {'name':<16}{'core':>9}  {'waits':>6}  {'on':>4}", "head")]]
+    titles = heads(f"{'name':<16}{'core':>9}  {'waits':>6}  {'on':>4}")
+    lines: PanelLines = [[*heads(f"{'thread':>8}"), (" ", "text"), *titles]]
     for one in shown:
         starved = one.wait_share is not None and one.wait_share >= WAITS
         main = of.tree is not None and bool(of.tree.rows) and of.tree.rows[0].pid == one.native
@@ -227,7 +250,7 @@ def tree_lines(scene: Scene, width: int, most: int) -> PanelLines:
     tree = scene.model.surroundings.tree
     if tree is None or not tree.rows or most <= 0:
         return []
-    lines: PanelLines = [[(f"{'pid':>8}  {'cores':>6}  {'rss':>8}  {'waited':>8}  {'i/o':>10}  {'state':<8}  process", "head")]]
+    lines: PanelLines = [heads(f"{'pid':>8}  {'cores':>6}  {'rss':>8}  {'waited':>8}  {'i/o':>10}  {'state':<8}  process")]
     placed = list(in_tree(tree.rows))
     shown = placed if len(placed) + bool(tree.left_out) <= most else placed[: most - 1]
     for row, depth in shown:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
-from tuimon.app.panels.frame import PanelLines, filter_note, sentence, title_line
+from tuimon.app.filtering import matches
+from tuimon.app.panels.frame import PanelLines, filter_note, plural, sentence, title_line
+from tuimon.app.panels.standing import standing
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import function_name
 from tuimon.draw.table import window
 from tuimon.draw.text import Line, clean, cut, without_escapes
+from tuimon.model.about import About
 from tuimon.model.parts import LogLine
 
 KIND_CELLS = 9
@@ -24,9 +27,8 @@ def lines_of(scene: Scene, view: PanelView) -> list[tuple[int, LogLine]]:
     model = scene.model
     first = model.logged - len(model.log)
     numbered = list(enumerate(model.log, first))
-    wanted = view.filter.casefold()
-    if wanted:
-        numbered = [(at, line) for at, line in numbered if wanted in f"{line.kind} {line.text}".casefold()]
+    if view.filter:
+        numbered = [(at, line) for at, line in numbered if matches(view.filter, f"{line.kind} {line.text}")]
     return numbered
 
 
@@ -72,15 +74,15 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
         notes.append(f"{len(rows) - 1 - at} newer below, G goes there")
     lines = [title_line(7, "event log", "; ".join(notes), width, focused, glyphs)]
     if not rows:
-        return lines + sentence(
-            "nothing happened" if scene.model.target.ended is not None else "nothing has happened yet", width, room
-        )
-    for offset, (_, line) in enumerate(rows[view.top : view.top + room]):
+        if view.filter and scene.model.log:
+            return lines + sentence("nothing matches the filter; esc takes it away", width, room)
+        return lines + sentence(_empty(scene), width, room)
+    for offset, (number, line) in enumerate(rows[view.top : view.top + room]):
         chosen = focused and not view.follow and view.top + offset == at
         role = _ROLES.get(line.kind, "text")
         text = row_text(line)
         runs: Line = [
-            (glyphs.right if chosen else " ", "selected" if chosen else "text"),
+            (glyphs.right if chosen else glyphs.bullet if str(number) in view.marks else " ", "selected" if chosen else "text"),
             (time_of(scene, line) + " ", "dim"),
             (f"{cut(clean(line.kind), KIND_CELLS, glyphs.ellipsis):<{KIND_CELLS}} ", role),
             (cut(text, max(1, width - 11 - KIND_CELLS), glyphs.ellipsis), "text" if line.kind != "job" else "dim"),
@@ -99,6 +101,36 @@ def _position(view: PanelView, ordered: list[str]) -> int:
     return 0 if int(view.cursor) < int(ordered[0]) else max(0, last)
 
 
+def line_of(scene: Scene, key: str) -> LogLine | None:
+    """The line of this row; None where it has fallen out."""
+    at = int(key) - (scene.model.logged - len(scene.model.log)) if key.isdecimal() else -1
+    return scene.model.log[at] if 0 <= at < len(scene.model.log) else None
+
+
+def _copied(scene: Scene, key: str) -> str:
+    line = line_of(scene, key)
+    return f"{time_of(scene, line)} {clean(line.kind)} {clean(without_escapes(line.text))}" if line is not None else ""
+
+
+def _answer(scene: Scene) -> Line:
+    """The last thing that happened; how it stands with the job where nothing has."""
+    if not scene.model.log:
+        return standing(scene) or [(_empty(scene), "text")]
+    last = scene.model.log[-1]
+    return [
+        (f"{plural(scene.model.logged, 'event')}; last at ", "text"),
+        (time_of(scene, last), "number"),
+        (f" {clean(last.kind)}: ", _ROLES.get(last.kind, "text")),
+        (row_text(last), "text"),
+    ]
+
+
+def _empty(scene: Scene) -> str:
+    if scene.model.target.ended is not None:
+        return "nothing happened"
+    return "nothing has happened yet: graph breaks, compilations, slow steps and the job's own log lines appear as they come"
+
+
 PANEL = Panel(
     number=7,
     id="log",
@@ -108,4 +140,7 @@ PANEL = Panel(
     keys=_keys,
     filterable=True,
     help="What happened, with the time of day. It follows the newest line; moving up stops that, G starts it again.",
+    answer=_answer,
+    copied=_copied,
+    about=lambda scene, key: About("log", key),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tuimon.app.panels.frame import NOT_IN_FILE, PanelLines, plural, sentence, title_line, title_room, untold, watched
-from tuimon.app.panels.looking import look_line
+from tuimon.app.panels.looking import latest_findings, look_line
 from tuimon.app.panels.pace import (
     comparison_line,
     latest_compile,
@@ -12,6 +12,7 @@ from tuimon.app.panels.pace import (
     rate_then_or_now,
     stopped_words,
 )
+from tuimon.app.panels.standing import answered, told
 from tuimon.app.panels.timeline import (
     Timeline,
     bars_row,
@@ -115,7 +116,7 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
     if full:
         lines.append([(" ", "text"), *now_line(scene, width - 1)])
     if height > 2 or not scene.model.steps.accounts:
-        lines += second_line(scene, view, width)
+        lines += second_line(scene, view, width, height)
     statistics = statistics_line(scene, width - 1) if full or height == FULL_HEIGHT - 1 else []
     if statistics:
         lines.append([(" ", "text"), *statistics])
@@ -164,8 +165,13 @@ def _meanings(scene: Scene, view: PanelView, of: Timeline, room: int) -> Line:
     return out
 
 
-def second_line(scene: Scene, view: PanelView, width: int) -> PanelLines:
-    """What matters beside what happens now. It always has something to say where there are steps, so that nothing jumps."""
+TALL = 16
+"""From so many lines on the panel has the screen, whose first line tells of slow steps; else that tells what to look at."""
+
+
+def second_line(scene: Scene, view: PanelView, width: int, height: int = TALL) -> PanelLines:
+    """What matters beside what happens now, and beside the first line of the screen. It always has something to say where there
+    are steps, so that nothing jumps."""
     room = max(1, width - 2)
     running = latest_compile(scene.model) if scene.model.target.ended is None else None
     chosen = selected(scene.model, view)
@@ -174,7 +180,7 @@ def second_line(scene: Scene, view: PanelView, width: int) -> PanelLines:
     elif running is not None:
         line = comparison_line(scene, running)
     else:
-        line = look_line(scene, room) or _slow_line(scene)
+        line = _slow_and_found(scene, room) if height < TALL else look_line(scene, room) or _slow_line(scene)
     return [[(" ", "text"), *cut_line(line, room, scene.glyphs.ellipsis)]] if line else []
 
 
@@ -202,6 +208,16 @@ def _in_short(slow: SlowStep) -> Line:
     return [(f"{mark} ", role), (f"step {slow.account.index}: {took}{times}: {causes}{detail}", "text")]
 
 
+def _slow_and_found(scene: Scene, room: int) -> Line:
+    """The latest slow step, and how many things there are to look at."""
+    slow = _slow_line(scene)
+    if not slow:
+        return look_line(scene, room)
+    found = len(latest_findings(scene))
+    hint: Line = [("  w", "key"), (f" {plural(found, 'finding')}", "note")] if found else []
+    return [*cut_line(slow, max(1, room - line_cells(hint)), scene.glyphs.ellipsis), *hint]
+
+
 def _slow_line(scene: Scene) -> Line:
     """The latest slow step, or that there was none."""
     steps = scene.model.steps
@@ -209,7 +225,7 @@ def _slow_line(scene: Scene) -> Line:
         return []
     if steps.slow:
         return _in_short(steps.slow[-1])
-    return [(f"none of {plural(steps.n, 'step')} was slow (enter: the rule)", "note")]
+    return [(f"none of {plural(steps.n, 'step')} was slow (1 enter: the rule)", "note")]
 
 
 def _before_attach(scene: Scene, width: int, height: int, focused: bool) -> PanelLines:
@@ -249,6 +265,23 @@ def _no_steps(scene: Scene) -> str:
     return "steps appear here as the job makes them"
 
 
+def _answer(scene: Scene) -> Line:
+    """Whether steps are slow, and the latest one that was."""
+    steps = scene.model.steps
+    if steps.source is None or not steps.accounts:
+        return told(_no_steps(scene))
+    late = overdue(scene)
+    now: Line = []
+    if late is not None:
+        times = f", {fmt.count(late.medians)} times the usual" if late.medians is not None else ""
+        why = " (compiling)" if late.compiling else ""
+        now = [(f"no step for {fmt.age(late.for_s)}{times}{why}", "warn"), ("; ", "text")]
+    if not steps.slow:
+        took = fmt.duration(steps.durations.summary.median)
+        return [*now, (f"none of {plural(steps.n, 'step')} was slow", "good"), (f"; the median takes {took}", "text")]
+    return [*now, (f"{fmt.count(steps.slow_n)} slow; last: ", "strong"), *_in_short(steps.slow[-1])]
+
+
 def _runs_without_steps(scene: Scene) -> bool:
     return scene.model.steps.source is None and bool(scene.model.regions)
 
@@ -277,4 +310,5 @@ PANEL = Panel(
         "until esc; enter shows the step's account beside the usual one, or, without a selected step, what is known of all. "
         "Above the chart: what to look at first (w shows all), the selected step, or how a compilation compares with others."
     ),
+    answer=answered(_answer),
 )

@@ -140,6 +140,25 @@ def comparison_line(scene: Scene, running: Running) -> Line:
     return [*begun, (f"{ones} took {took}", "text"), *phase]
 
 
+def compile_answer(scene: Scene, running: Running) -> Line:
+    """`compiling for 3.2 s: forward model.py:12 [0/1], building kernels; over 3 times ..`: what is cut is the least of it."""
+    ellipsis = scene.glyphs.ellipsis
+    way = f" {running.direction}" if running.direction != "forward" else ""
+    phase = f", {phase_words(running.phases[-1][0])}" if running.phases else ""
+    line: Line = [
+        ("compiling for ", "compile"),
+        (running_for(scene, running), "strong"),
+        (": ", "text"),
+        (frame_name(running.function, running.file, running.line, ANSWER_NAME, ellipsis), "frame"),
+        (f" [{clean(running.compile_id)}]{way}", "dim"),
+        (phase, "compile"),
+    ]
+    others = len(scene.model.running) - 1
+    return [*line, (f" and {others} more", "dim")] if others > 0 else line
+
+
+ANSWER_NAME = 40
+"""Cells of a frame's name in a first line."""
 LEAST_NAME = 16
 """Cells of a frame's name below which something else of the line goes first."""
 
@@ -194,7 +213,7 @@ def attaching_words(model: Model) -> str:
     """What happens before the first word from the hook: `attaching to 4711`, or what is waited for and since when."""
     target = model.target
     if target.attaching is None:
-        return "waiting for the first word from the job"
+        return "waiting for the first word from the job: it comes when the job runs Python again"
     if target.attaching_since_s is None:
         return target.attaching
     return f"{target.attaching}, for {fmt.age(target.attaching_since_s)}; waiting, q cancels"
@@ -228,7 +247,8 @@ def _now_words(scene: Scene) -> Line:
         return [("cannot attach: ", "bad"), (clean(target.ended_detail), "text")]
     if target.ended is not None:
         where = f" in step {model.steps.n}" if model.steps.source is not None else ""
-        return [(f"ended{where}: ", "ended"), (clean(target.ended_detail) or target.ended, "text")]
+        how = {"lost": "not heard of any more", "detached": "no longer attached"}.get(target.ended, "ended")
+        return [(f"{how}{where}: ", "ended"), (clean(target.ended_detail) or target.ended, "text")]
     if target.attached_ns is None:
         return [(clean(attaching_words(model)), "warn" if target.attaching_since_s is not None else "note")]
     if target.torch is None:
@@ -244,5 +264,5 @@ def _now_words(scene: Scene) -> Line:
     if late is not None:
         line.append((f"  for {fmt.age(late.for_s)}", "warn"))
         if late.medians is not None:
-            line.append((f", {fmt.count(late.medians)} medians", "warn"))
+            line.append((f", {fmt.count(late.medians)} times the usual", "warn"))
     return line

@@ -9,8 +9,9 @@ from functools import partial
 from typing import NamedTuple
 
 from tuimon.app.panels import tabular
-from tuimon.app.panels.frame import PanelLines, untold
+from tuimon.app.panels.frame import PanelLines, plural, untold
 from tuimon.app.panels.pace import attaching_words, compile_line, latest_compile, step_rate, stopped_words
+from tuimon.app.panels.standing import told
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.ranks import NAMED, are_one_job, names
 from tuimon.app.scene import Panel, PanelView, Rank, Scene, Standing
@@ -18,6 +19,7 @@ from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import Line, cells, clean, cut, fill, line_cells, pad, two_ends, wrap
+from tuimon.model.about import About
 from tuimon.model.statistics import WINDOW
 
 MOST_ABOUT = 4
@@ -202,7 +204,7 @@ def _note(scene: Scene, rows: Sequence[Row], width: int) -> str:
 
 
 TABLE: Table[Row] = Table(
-    number="a",
+    number=8,
     title="all ranks",
     rows=lambda scene: [Row(scene, at, name) for at, name in enumerate(names(scene.ranks))],
     key=lambda row: str(row.at),
@@ -235,7 +237,7 @@ TABLE: Table[Row] = Table(
     ),
     cells=_cells,
     note=_note,
-    empty=lambda scene: "one process is watched",
+    empty=lambda scene: "one process is watched; ranks appear here when tuimon attach --all watches several",
     hidden=lambda scene: frozenset() if any(one.late_ns >= 0 for one in scene.standings) else frozenset({"late", "waits"}),
 )
 """The ranks of one job."""
@@ -305,13 +307,32 @@ def _about(scene: Scene, view: PanelView, width: int) -> PanelLines:
     return [rule, *([(" ", "text"), (piece, row.standing.role if doing else "note")] for piece in pieces)]
 
 
+def _answer(scene: Scene) -> Line:
+    """Who is late, or what else is the matter with one; else that all run."""
+    if not scene.ranks:
+        return told("one process is watched: nothing to compare until tuimon attach --all watches several")
+    if scene.verdicts:
+        return [(clean(scene.verdicts[0].sentence), "bad")]
+    what = "rank" if are_one_job(scene.ranks) else "process"
+    odd = max(range(len(scene.ranks)), key=lambda at: scene.standings[at].look)
+    one = scene.standings[odd]
+    if one.look > 0:
+        name = clean(names(scene.ranks)[odd])
+        return [(f"{what} {name} is to be looked at first: ", "text"), (f"{one.condition} {one.sign}".rstrip(), one.role)]
+    many = plural(len(scene.ranks), what, "processes" if what == "process" else None)
+    if what == "process":
+        return [(f"{many} are watched, and none is to be looked at first", "good")]
+    return [(f"none of {many} holds the others up", "good")]
+
+
 PANEL = Panel(
-    number="a",
+    number=8,
     id="ranks",
     title="all ranks",
     sections=("target",),
     draw=_draw,
     keys=partial(tabular.keys, TABLE),
+    copied=lambda scene, key: tabular.copied(_table(scene), scene, key),
     sorts=tuple(sort.name for sort in TABLE.sorts),
     filterable=True,
     rows=lambda scene: len(scene.ranks),
@@ -324,4 +345,6 @@ PANEL = Panel(
         "furthest, counted from the moment at which all were attached. heard: when its hook was last heard of. "
         "Signs: ~ attaching, * compiling, = no step for long, ? stopped or silent, ! refused, x over."
     ),
+    answer=_answer,
+    about=lambda scene, key: About("rank", key),
 )

@@ -9,20 +9,21 @@ from tuimon.app.panels import tabular
 from tuimon.app.panels.frame import plural, untold, watched, why_missing
 from tuimon.app.panels.frames import eager_share
 from tuimon.app.panels.pace import compiling_words
+from tuimon.app.panels.standing import answered, told
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.scene import Panel, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name, marked_id
 from tuimon.draw.table import Cells, Column
-from tuimon.draw.text import clean, cut
-from tuimon.model.parts import Recompile
+from tuimon.draw.text import Line, clean, cut
+from tuimon.model.about import About
+from tuimon.model.parts import Compilation, Recompile
 from tuimon.model.reading import reading, reading_of
 
 
 def key(recompile: Recompile) -> str:
     """The row's name: a compile id within its generation."""
-    compilation = recompile.compilation
-    return f"{compilation.generation}:{compilation.compile_id}{':refused' if compilation.refused else ''}"
+    return recompile.key
 
 
 def limit_use(scene: Scene, recompile: Recompile) -> str:
@@ -35,6 +36,14 @@ def limit_use(scene: Scene, recompile: Recompile) -> str:
     if compilation.compile_id in frame.entries:
         used = frame.entries.index(compilation.compile_id) + 1
     return f"{used} of {frame.limit}" if frame.limit is not None else f"{used}"
+
+
+NEW_STEPS = 100
+"""A late one is worth a look for so many steps."""
+
+
+def _is_new(scene: Scene, made: Compilation) -> bool:
+    return made.step is None or scene.model.steps.n - made.step <= NEW_STEPS
 
 
 def _cells(scene: Scene, recompile: Recompile) -> Cells:
@@ -57,7 +66,7 @@ def _cells(scene: Scene, recompile: Recompile) -> Cells:
         "id": (cut(marked_id(compilation.compile_id, compilation.generation), 10, ellipsis), "dim"),
         "cost": cost,
         "limit": (limit_use(scene, recompile), "number"),
-        "step": (step, "warn" if compilation.late else "number"),
+        "step": (step, "warn" if compilation.late and _is_new(scene, compilation) else "number"),
         "frame": lambda width: (frame_name(compilation.function, compilation.file, compilation.line, width, ellipsis), "frame"),
         "guard": lambda width: (cut(reason, width, ellipsis), "recompile"),
     }
@@ -101,11 +110,29 @@ def _empty(scene: Scene) -> str:
     return f"{begin}: {'; '.join(parts)}"
 
 
+def _answer(scene: Scene) -> Line:
+    rows = scene.model.recompiles
+    if not rows:
+        return told(_empty(scene))
+    last = max(rows, key=lambda row: row.compilation.ended_ns)
+    made = last.compilation
+    what = reading_of(scene.model, last).sentence if last.failed else "its guard is not known"
+    return [
+        (_note(scene, rows, 0), "strong"),
+        ("; last: ", "text"),
+        (frame_name(made.function, made.file, made.line, 28, scene.glyphs.ellipsis), "frame"),
+        (f" [{clean(made.compile_id)}]", "dim"),
+        (f"{' refused' if made.refused else ''}: ", "bad" if made.refused else "text"),
+        (clean(what), "recompile"),
+    ]
+
+
 TABLE: Table[Recompile] = Table(
     number=3,
     title="recompiles",
     rows=lambda scene: scene.model.recompiles,
     key=key,
+    where=lambda row: f"{row.compilation.file}:{row.compilation.line}" if row.compilation.file else "",
     text=_text,
     sorts=(
         Sort("newest", None, lambda scene, row: row.compilation.ended_ns),
@@ -117,9 +144,9 @@ TABLE: Table[Recompile] = Table(
         Column("cost", "cost", 7, right=True),
         Column("limit", "limit", 6, right=True, rank=2),
         Column("step", "step", 8, right=True, rank=3),
-        Column("eager", "eager", 5, right=True, rank=5),
-        Column("frame", "frame", 12, flex=2, most=44, snug=True),
-        Column("guard", "what changed", 30, flex=3, rank=1),
+        Column("eager", "eager", 5, right=True, rank=5, spare=True),
+        Column("frame", "frame", 12, flex=3, most=44, snug=True, wish=20),
+        Column("guard", "what changed", 26, flex=3, rank=1, wish=26),
     ),
     cells=_cells,
     note=_note,
@@ -134,6 +161,7 @@ PANEL = Panel(
     sections=("recompiles", "frames", "target"),
     draw=partial(tabular.draw, TABLE),
     keys=partial(tabular.keys, TABLE),
+    copied=partial(tabular.copied, TABLE),
     sorts=tuple(sort.name for sort in TABLE.sorts),
     filterable=True,
     rows=lambda scene: len(scene.model.recompiles),
@@ -144,4 +172,6 @@ PANEL = Panel(
         "Dynamo's own text, what usually helps and the cost by phase are behind enter."
         ' An id with "r1" is from after the first reset of Dynamo, which numbers anew from there.'
     ),
+    answer=answered(_answer),
+    about=lambda scene, key: About("recompile", key),
 )

@@ -9,12 +9,14 @@ from tuimon.app.panels import tabular
 from tuimon.app.panels.frame import NOT_IN_FILE, plural, untold, watched, why_missing
 from tuimon.app.panels.looking import latest_findings
 from tuimon.app.panels.pace import compiling_words
+from tuimon.app.panels.standing import answered, told
 from tuimon.app.panels.tabular import Sort, Table
 from tuimon.app.scene import Panel, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name, marked_id
 from tuimon.draw.table import Cells, Column
-from tuimon.draw.text import clean, cut
+from tuimon.draw.text import Line, clean, cut
+from tuimon.model.about import About
 from tuimon.model.parts import Region
 from tuimon.model.statistics import RULE
 
@@ -52,8 +54,15 @@ _TIMED = frozenset({"share", "calls", "initial", "steady", "spread", "device", "
 
 
 def _hidden(scene: Scene) -> frozenset[str]:
-    """Of a file that tells no calls, one column says so in the place of those that need them."""
-    return _TIMED if untold(scene, "calls") else frozenset({"untold", "ops"})
+    """Of a file that tells no calls, one column says so in the place of those that need them. Without a call that compiled, one
+    after a guard has changed, and times of a device, their columns tell nothing."""
+    if untold(scene, "calls"):
+        return _TIMED
+    regions = scene.model.regions.values()
+    changed = frozenset() if any(one.after_guard_change.n for one in regions) else frozenset({"after", "after_spread"})
+    device = frozenset() if any(one.device.n for one in regions) else frozenset({"device"})
+    initial = frozenset() if any(one.initial.n for one in regions) else frozenset({"initial"})
+    return frozenset({"untold", "ops"}) | initial | changed | device
 
 
 def _note(scene: Scene, rows: Sequence[Region], width: int) -> str:
@@ -83,11 +92,32 @@ def _empty(scene: Scene) -> str:
     return "no region yet: a function that torch.compile has compiled appears here when it is called"
 
 
+def _answer(scene: Scene) -> Line:
+    regions = list(scene.model.regions.values())
+    if not regions:
+        return told(_empty(scene))
+    if untold(scene, "calls"):
+        return told(f"{plural(len(regions), 'compiled graph')}; calls: {untold(scene, 'calls')}")
+    most = max(regions, key=lambda region: (region.share.ns, region.total_ns))
+    if not most.calls:
+        return told(f"{plural(len(regions), 'compiled graph')}, none called since the attach")
+    share = share_of_step(scene, most)
+    took = f"{fmt.percent(share)} of the steps" if share else f"most: {fmt.duration(most.total_ns / 1e9)} in all"
+    number = plural(most.calls, "call")
+    typical = f", median {fmt.duration(most.steady.summary.median)}" if most.steady.n else ""
+    return [
+        (frame_name(most.function, most.file, most.line, 36, scene.glyphs.ellipsis), "region"),
+        (f" [{clean(most.compile_id)}] {_DIRECTIONS.get(most.direction, most.direction)}", "dim"),
+        (f" takes {took}, {number}{typical}", "text"),
+    ]
+
+
 TABLE: Table[Region] = Table(
     number=4,
     title="regions",
     rows=lambda scene: list(scene.model.regions.values()),
     key=lambda region: region.key,
+    where=lambda region: f"{region.file}:{region.line}" if region.file else "",
     text=lambda region: f"{region.function} {region.file}:{region.line} [{region.compile_id}] {region.direction}",
     sorts=(
         Sort("time", "share", lambda scene, region: (region.share.ns, region.total_ns)),
@@ -97,24 +127,25 @@ TABLE: Table[Region] = Table(
         Sort("frame", "frame", lambda scene, region: (region.function, region.key), descending=False),
     ),
     columns=(
-        Column("share", "share", 6, right=True, rank=7),
+        Column("share", "share", 6, right=True, rank=3),
         Column("calls", "calls", 6, right=True),
         Column("initial", "initial", 8, right=True, rank=4),
         Column("steady", "steady", 7, right=True),
-        Column("spread", "[p10-p90]", 14, right=True, rank=5),
+        Column("spread", "[p10-p90]", 14, right=True, rank=7, spare=True),
         Column("device", "device", 7, right=True, rank=9),
         Column("after", "changed", 7, right=True, rank=6),
-        Column("after_spread", "[p10-p90]", 14, right=True, rank=8),
+        Column("after_spread", "[p10-p90]", 14, right=True, rank=8, spare=True),
         Column("untold", "calls, time", 16),
         Column("ops", "ops", 5, right=True, rank=3),
         Column("id", "id", 4, rank=2),
         Column("way", "", 3, rank=1),
-        Column("frame", "frame", 22, flex=1),
+        Column("frame", "frame", 22, flex=1, wish=32),
     ),
     cells=_cells,
     note=_note,
     empty=_empty,
     hidden=_hidden,
+    quiet=lambda region: not region.calls and not region.before_attach,
 )
 
 
@@ -125,6 +156,7 @@ PANEL = Panel(
     sections=("regions", "frames", "steps", "target", "coverage"),
     draw=partial(tabular.draw, TABLE),
     keys=partial(tabular.keys, TABLE),
+    copied=partial(tabular.copied, TABLE),
     sorts=tuple(sort.name for sort in TABLE.sorts),
     filterable=True,
     rows=lambda scene: len(scene.model.regions),
@@ -135,4 +167,6 @@ PANEL = Panel(
         "device is that, of a sampled share of the calls. "
         'An id with "r1" is from after the first reset of Dynamo, which numbers anew from there.'
     ),
+    answer=answered(_answer),
+    about=lambda scene, key: About("region", key),
 )

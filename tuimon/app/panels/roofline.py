@@ -6,14 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tuimon.app.panels.frame import PanelLines, plural, sentence, title_line, why_missing
+from tuimon.app.panels.frame import PanelLines, filter_note, plural, sentence, title_line, why_missing
 from tuimon.app.panels.pace import compiling_words
+from tuimon.app.panels.points import SORTS, arranged, cursor, keys, selected_point
+from tuimon.app.panels.standing import answered, told
 from tuimon.app.plane import HYPOTHETICAL
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.roofline import roofline_lines
 from tuimon.draw.roofline_table import intensity_text, legend_of, of_roof_text, table_lines, traffic
 from tuimon.draw.text import Line, clean, cut, exactly, two_ends, wrap
+from tuimon.model.about import About
 from tuimon.roofline.ceilings import Ceiling
 from tuimon.roofline.points import RULE, Point, Roofline
 
@@ -50,20 +53,9 @@ def ceiling_text(ceiling: Ceiling) -> str:
     )
 
 
-def keys(scene: Scene, view: PanelView) -> list[str]:
-    """The keys of the points in the order shown."""
-    return [point.key or point.name for point in scene.plane.points(scene.model)]
-
-
-def selected_point(scene: Scene, view: PanelView) -> Point | None:
-    """The point that is selected; None where none is."""
-    points = scene.plane.points(scene.model)
-    at = _cursor(points, view)
-    return points[at] if at is not None else None
-
-
-def _cursor(points: Sequence[Point], view: PanelView) -> int | None:
-    return next((at for at, point in enumerate(points) if view.cursor in (point.key, point.name) and view.cursor), None)
+def _copied(scene: Scene, key: str) -> str:
+    point = next((point for point in scene.plane.points(scene.model) if key in (point.key, point.name)), None)
+    return "; ".join(text for text, _ in _facts(scene, point)) if point is not None else ""
 
 
 def window_words(scene: Scene) -> str:
@@ -151,6 +143,12 @@ def nothing_yet(scene: Scene) -> str:
     return "no operations known yet: points come with calls that have no compilation in them, about a second later"
 
 
+def _none(scene: Scene, view: PanelView) -> str:
+    if view.filter and scene.plane.points(scene.model):
+        return "nothing matches the filter; esc takes it away"
+    return nothing_yet(scene)
+
+
 def summary(scene: Scene, known: Roofline) -> list[tuple[str, str]]:
     """What must be said with the points: (sentence, role)."""
     out = [(known_words(known), "strong"), (unknown_words(known), "note")]
@@ -166,8 +164,12 @@ def summary(scene: Scene, known: Roofline) -> list[tuple[str, str]]:
     return [(text, role) for text, role in out if text]
 
 
-def _title(scene: Scene, known: Roofline | None, ceilings: Sequence[Ceiling], selected: int) -> str:
-    parts = [f"ceiling {selected + 1} of {len(ceilings)}" if selected >= 0 else "no ceiling"]
+def _title(scene: Scene, view: PanelView, known: Roofline | None, ceilings: Sequence[Ceiling], selected: int) -> str:
+    points = scene.plane.points(scene.model)
+    parts = [filter_note(len(arranged(scene, view)), len(points), view.filter)] if view.filter else []
+    if points and (view.sort or view.reverse):
+        parts.append(f"by {SORTS[view.sort % len(SORTS)][0]}{', reversed' if view.reverse else ''}")
+    parts += [f"ceiling {selected + 1} of {len(ceilings)}" if selected >= 0 else "no ceiling"]
     if scene.plane.boundary:
         parts.append(f"all at {scene.plane.boundary}")
     if scene.plane.whole:
@@ -196,10 +198,16 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
             *sentence("no ceiling declared", width, height - 1),
         ]
     known = scene.plane.roofline(model)
-    lines = [title_line(6, "roofline", _title(scene, known, ceilings, selected), width, focused, glyphs)]
+    nothing = hypothetical and not scene.plane.points(model)
+    title = "no points yet" if nothing else _title(scene, view, known, ceilings, selected)
+    lines = [title_line(6, "roofline", title, width, focused, glyphs)]
     room = height - 1
     if room <= 0:
         return lines
+    if nothing:  # a roof of no machine over nothing that was measured would be a picture of nothing; c shows it
+        return lines + _paragraphs(
+            [(nothing_yet(scene), "note"), ("", "note"), (WHAT_FILLS, "note")], width, room, glyphs.ellipsis
+        )
     shown = _Shown(scene, view, known, ceilings, selected)
     if width >= BESIDE_WIDTH and height >= BELOW_HEIGHT:
         return lines + _beside(shown, width, room)
@@ -208,16 +216,22 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
     return lines + _chart(shown, width, room)
 
 
+WHAT_FILLS = (
+    "p opens the page of a profiler window, which tells the operators and kernels of a few steps; tuimon calibrate "
+    "measures the roof of this machine, once; c shows a declared roof; L is the lab, where roofs are a question"
+)
+
+
 def _chart(shown: _Shown, width: int, height: int) -> PanelLines:
     scene, view, known, ceilings, selected = shown
-    points = scene.plane.points(scene.model)
+    points = arranged(scene, view)
     return roofline_lines(
         width,
         height,
         ceilings,
         selected,
         points,
-        _cursor(points, view),
+        cursor(points, view),
         scene.glyphs,
         trails=scene.plane.trails,
         now_roof=known.now_roof if known is not None else None,
@@ -230,8 +244,8 @@ def _chart(shown: _Shown, width: int, height: int) -> PanelLines:
 
 def _table(scene: Scene, view: PanelView, ceiling: Ceiling | None, width: int, height: int, first: int) -> PanelLines:
     """The rows of the points; `first` is the line of the panel that the head stands on."""
-    points = scene.plane.points(scene.model)
-    at = _cursor(points, view)
+    points = arranged(scene, view)
+    at = cursor(points, view)
     view.page = max(1, height - 1)
     lines, view.top, rows = table_lines(points, at, width, height, view.top, ceiling, scene.glyphs, view.widths)
     for line, row in rows.items():
@@ -276,10 +290,10 @@ def _beside(shown: _Shown, width: int, height: int) -> PanelLines:
     body = height - 1
     chart = _chart(shown, left, body)
     glyphs = scene.glyphs
-    points = scene.plane.points(scene.model)
+    points = arranged(scene, view)
     side: PanelLines = []
     if known is None or not points:
-        side += _paragraphs([("", "note"), (nothing_yet(scene), "note")], right, body, glyphs.ellipsis)
+        side += _paragraphs([("", "note"), (_none(scene, view), "note")], right, body, glyphs.ellipsis)
         if known is not None:
             side += _paragraphs([("", "note"), *summary(scene, known)], right, body - len(side), glyphs.ellipsis)
     else:
@@ -301,10 +315,10 @@ def _beside(shown: _Shown, width: int, height: int) -> PanelLines:
 
 def _below(shown: _Shown, width: int, height: int) -> PanelLines:
     scene, view, known, ceilings, selected = shown
-    points = scene.plane.points(scene.model)
+    points = arranged(scene, view)
     glyphs = scene.glyphs
     if known is None or not points:
-        told = [(nothing_yet(scene), "note"), *(summary(scene, known) if known is not None else [])]
+        told = [(_none(scene, view), "note"), *(summary(scene, known) if known is not None else [])]
         words = _paragraphs(told, width, 4, glyphs.ellipsis)
         chart = _chart(shown, width, height - len(words) - 1)
         return [*chart, *words, _rule_line(scene, width, RULE)]
@@ -321,6 +335,29 @@ def _rule_line(scene: Scene, width: int, rule: str) -> Line:
     return two_ends([(" ", "text"), (cut(text, max(1, width - 2), scene.glyphs.ellipsis), "note")], [(" ", "text")], width)
 
 
+def _answer(scene: Scene) -> Line:
+    """How far below its roof what takes the most time is; else what is not known, and what would tell it."""
+    points = scene.plane.points(scene.model)
+    if not points:
+        return told(nothing_yet(scene))
+    most = next((point for point in points if point.of_roof is not None), None)
+    if most is None:
+        bare = next((point for point in points if point.rate is not None), None)
+        if bare is None:
+            return told(f"{plural(len(points), 'point')}, none with operations known: {clean(points[0].why_not) or NO_FORMULA}")
+        ran = f"{fmt.si(bare.rate, 'FLOP/s')} in {fmt.percent(bare.time_share)} of the time"
+        why = "no roof to compare with until tuimon calibrate has measured it"
+        return [(clean(bare.name), "strong"), (f": {ran}; {why}", "text")]
+    of = of_roof_text(most, scene.glyphs)
+    at = f" of {clean(most.boundary)}'s roof" if most.boundary else " of its roof"
+    share = f", in {fmt.percent(most.time_share)} of the time"
+    rest = f"; {len(points) - 1} more" if len(points) > 1 else ""
+    return [(clean(most.name), "strong"), (f" is at {of}{at}{share}{rest}", "text")]
+
+
+NO_FORMULA = "there is no formula for them"
+
+
 PANEL = Panel(
     number=6,
     id="roofline",
@@ -328,6 +365,9 @@ PANEL = Panel(
     sections=("roofline", "gpu", "target"),
     draw=_draw,
     keys=keys,
+    copied=_copied,
+    sorts=tuple(name for name, _ in SORTS),
+    filterable=True,
     rows=lambda scene: scene.plane.count(),
     help=(
         "The roof is min(peak, intensity x bandwidth) at a stated memory boundary. A ceiling is the most a machine could do: "
@@ -336,7 +376,9 @@ PANEL = Panel(
         "worth (enter shows it with every number's source): with compulsory bytes the intensity is an upper bound, and the "
         "share of the roof is that or more. OVER: above its roof, with the likely causes; nothing is clipped. A bar goes from "
         "slow calls to fast ones (p90 to p10, of kernels the extremes); dashed roofs are of other data types, or the roof at "
-        "the clock of now. While this panel has the keys, left and right select a point, and t, a, b and p are its own (see "
+        "the clock of now. While this panel has the keys, left and right select a point, and i, u, b and p are its own (see "
         "below); c, which is everywhere, selects another ceiling."
     ),
+    answer=answered(_answer),
+    about=lambda scene, key: About("point", key),
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from tuimon.app.panels import gpu_cards, gpu_table, gpus, host
 from tuimon.app.panels.frame import PanelLines, sentence, title_line, title_room, untold
+from tuimon.app.panels.standing import answered, told
 from tuimon.app.panels.tabular import place_cursor
 from tuimon.app.scene import Panel, PanelView, Scene
+from tuimon.draw import format as fmt
 from tuimon.draw.text import Line, cells, clean, cut, cut_line, exactly, fill, line_cells, wrap
+from tuimon.model.about import About
 from tuimon.model.gpus import of_job
 
 HOST = "host"
@@ -18,6 +21,8 @@ NONE_HERE = ("", "no driver", "no gpu")
 """`GpuUnavailable.kind` where nothing speaks for a GPU."""
 SHORT = {"mismatch": "the driver was upgraded: reboot"}
 """Where the first words of the whole sentence are too many for a title."""
+WHOLE = 1 << 10
+"""Cells of a line that is not cut."""
 NO_ROW = 1 << 20
 """For `PanelView.above`: a click finds no row."""
 
@@ -54,7 +59,7 @@ def _no_gpu(scene: Scene, width: int, most: int) -> PanelLines:
         if untold(scene, "gpu"):
             return [[(cut(f"GPU: {untold(scene, 'gpu')}", width, scene.glyphs.ellipsis), "note")]]
         over = scene.model.target.ended is not None
-        return [[("no GPU reading" if over else "no GPU reading yet", "note")]]
+        return [[("no GPU reading" if over else "no GPU reading yet: the first comes a second after the attach", "note")]]
     if scene.model.surroundings.gpu_kind not in NONE_HERE and most >= 2:
         return [[(part, "note")] for part in wrap(no_gpu(scene), width)[:most]]
     return [[(cut(no_gpu(scene, width), width, scene.glyphs.ellipsis), "note")]]
@@ -63,7 +68,9 @@ def _no_gpu(scene: Scene, width: int, most: int) -> PanelLines:
 def _no_host(scene: Scene) -> str:
     if untold(scene, "host"):
         return f"host: {untold(scene, 'host')}"
-    return "no reading of the host" + (" yet" if scene.model.target.ended is None else ": the job is over")
+    if scene.model.target.ended is not None:
+        return "no reading of the host: the job is over"
+    return "no reading of the host yet: the first comes about a second after the attach"
 
 
 def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool) -> PanelLines:
@@ -257,6 +264,56 @@ def _said(scene: Scene, in_words: bool, width: int) -> PanelLines:
     return out
 
 
+def _copied(scene: Scene, key: str) -> str:
+    """A GPU or the host as a line of text."""
+    if key == HOST:
+        lines = host.host_lines(scene, WHOLE, 2)
+        return "host: " + ", ".join("".join(text for text, _ in line).strip() for line in lines) if lines else ""
+    index = gpus.index_of(key)
+    gpu = scene.model.surroundings.gpus.get(index) if index is not None else None
+    if gpu is None:
+        return ""
+    held = fmt.part_of(gpu.memory_used_bytes, gpu.memory_total_bytes)
+    said = [f"util {gpu.utilization:.0f}%"] if gpu.utilization is not None else []
+    said += [f"memory {held}"] + ([f"{gpu.power_w:.0f} W"] if gpu.power_w is not None else [])
+    said += [f"{gpu.temperature_c:.0f} C"] if gpu.temperature_c is not None else []
+    said += [gpus.words_of(scene, gpu, mark) for mark in gpus.marks_of(scene, gpu)]
+    return f"GPU {gpu.index} {clean(gpu.name)}: {', '.join(said)}"
+
+
+def _answer(scene: Scene) -> Line:
+    """What stands out of a GPU, then of the host; else how much the job has of them."""
+    of = scene.model.surroundings
+    late = gpus.silence(scene, 200)
+    if late:
+        return late
+    marked = [
+        (gpu, mark)
+        for index in sorted(of.gpus)
+        if gpus.away(gpu := of.gpus[index]) is None or gpu.lost is not None
+        for mark in gpus.marks_of(scene, gpu)
+    ]
+    worst = next((one for one in marked if one[1].level == "bad"), marked[0] if marked else None)
+    if worst is not None:
+        gpu, mark = worst
+        return [(f"{mark.sign} GPU {gpu.index} ", str(mark.level)), (gpus.words_of(scene, gpu, mark), str(mark.level))]
+    told_of_host = host.answer(scene)
+    if any(role in ("warn", "bad") for _, role in told_of_host):
+        return told_of_host
+    jobs = of_job(of)
+    known = [(job.index, of.gpus[job.index].utilization) for job in jobs if job.index in of.gpus]
+    busy = {index: used for index, used in known if used is not None}
+    out: Line = []
+    if busy:
+        low, high = min(busy.values()), max(busy.values())
+        which = f"GPU {gpus.ranges(sorted(busy))}"
+        between = f"{low:.0f}%" if round(low) == round(high) else f"{low:.0f}-{high:.0f}%"
+        out = [(f"{which} of the job: a kernel ran for {between} of the time; ", "text")]
+    if told_of_host:
+        return [*out, *told_of_host]
+    return out or told(no_gpu(scene) or _no_host(scene))
+
+
 PANEL = Panel(
     number=5,
     id="surroundings",
@@ -272,4 +329,7 @@ PANEL = Panel(
         "cores in use, resident memory, and the cores that it lacks, for threads that are ready to run. enter shows all about "
         "the selected GPU, or about the host: threads, processes, limits."
     ),
+    answer=answered(_answer),
+    copied=_copied,
+    about=lambda scene, key: About("host", "") if key == HOST else About("gpu", key),
 )

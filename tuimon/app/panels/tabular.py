@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from tuimon.app.filtering import matches
 from tuimon.app.panels.frame import PanelLines, filter_note, sentence, title_line
 from tuimon.app.scene import PanelView, Scene
-from tuimon.draw.table import Cells, Column, head_line, layout, note_widths, row_line, window
+from tuimon.draw.format import UNKNOWN
+from tuimon.draw.table import UNBOUNDED, Cells, Column, head_line, layout, note_widths, row_line, window
 from tuimon.draw.text import clean
 
 Row = TypeVar("Row")
+
+SPREAD = "[p10-p90]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +51,15 @@ class Table(Generic[Row]):
     """Names of columns that would tell nothing of this job: their room goes to the others."""
     quiet: Callable[[Row], bool] = lambda row: False
     """Rows that step back: accepted, or asked for."""
+    where: Callable[[Row], str] = lambda row: ""
+    """Where it is, as `file:line` with the whole path, for what is copied."""
 
 
 def arranged(table: Table[Row], scene: Scene, view: PanelView) -> list[Row]:
     """The rows that the filter lets through, in the order that the person chose."""
     rows = list(table.rows(scene))
-    wanted = view.filter.casefold()
-    if wanted:
-        rows = [row for row in rows if wanted in table.text(row).casefold()]
+    if view.filter:
+        rows = [row for row in rows if matches(view.filter, table.text(row))]
     if table.sorts:
         sort = table.sorts[view.sort % len(table.sorts)]
         rows.sort(key=lambda row: sort.key(scene, row), reverse=sort.descending != view.reverse)
@@ -66,6 +71,24 @@ def arranged(table: Table[Row], scene: Scene, view: PanelView) -> list[Row]:
 def keys(table: Table[Row], scene: Scene, view: PanelView) -> list[str]:
     """The keys of the rows in the order shown."""
     return [table.key(row) for row in arranged(table, scene, view)]
+
+
+def copied(table: Table[Row], scene: Scene, key: str) -> str:
+    """A row as a line of text: what all its columns say, in full; "" where it is gone."""
+    row = next((row for row in table.rows(scene) if table.key(row) == key), None)
+    if row is None:
+        return ""
+    cells, hidden = table.cells(scene, row), table.hidden(scene)
+    said = []
+    for column in table.columns:
+        cell = cells.get(column.name)
+        if cell is None or column.name in hidden:
+            continue
+        text = (cell(UNBOUNDED) if callable(cell) else cell)[0].strip()
+        if text and text != UNKNOWN:
+            said.append(f"{column.title} {text}".strip())
+    where = clean(table.where(row))
+    return f"{table.title}: {', '.join(said)}{f', at {where}' if where else ''}"
 
 
 def place_cursor(view: PanelView, ordered: Sequence[str]) -> int | None:
@@ -120,6 +143,8 @@ def draw(table: Table[Row], scene: Scene, view: PanelView, width: int, height: i
     placed = layout(columns, inner, view.widths)
     sort = table.sorts[view.sort % len(table.sorts)] if table.sorts else None
     mark = ""
+    if not any(column.title == SPREAD for column, _ in placed.columns):
+        note = note.replace(f" {SPREAD}", "")  # no column shows it
     if len(visible) < len(rows):
         note = f"{view.top + 1}-{view.top + len(visible)} of {len(rows)}; {note}"
     if sort is not None:
@@ -130,10 +155,10 @@ def draw(table: Table[Row], scene: Scene, view: PanelView, width: int, height: i
     lines = [title_line(table.number, table.title, note, width, focused, scene.glyphs)]
     if height < 2:
         return lines
-    lines.append([(" ", "head"), *head_line(placed, inner, sort.column if sort else None, mark, scene.glyphs.ellipsis)])
+    lines.append([(" ", "text"), *head_line(placed, inner, sort.column if sort else None, mark, scene.glyphs.ellipsis)])
     for offset, (row, row_cells) in enumerate(zip(visible, cells, strict=True)):
         chosen = focused and view.top + offset == at
         role = "selected" if chosen else ("quiet" if table.quiet(row) else None)
-        edge = scene.glyphs.right if chosen else " "
+        edge = scene.glyphs.right if chosen else scene.glyphs.bullet if table.key(row) in view.marks else " "
         lines.append([(edge, role or "text"), *row_line(placed, row_cells, inner, scene.glyphs.ellipsis, role)])
     return lines

@@ -1,4 +1,4 @@
-"""The two lines at the top: what is watched, how it does, and what watching costs it."""
+"""The lines at the top: what the screen answers, what is watched, how it stands with it and what watching costs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tuimon.app.feed import Where
 from tuimon.app.panels.frame import PanelLines
-from tuimon.app.panels.pace import now_line, rate_words, stopped_words
+from tuimon.app.panels.pace import stopped_words
 from tuimon.app.panels.ranks import ranks_line
 from tuimon.app.ranks import SILENT_S
 from tuimon.app.scene import Scene
@@ -125,37 +125,88 @@ def hook_cost(scene: Scene) -> str:
     return "<0.01%" if 0 < share < 0.0001 else f"{share * 100:.2f}%"
 
 
-def draw(scene: Scene, status: Status, width: int, height: int, shown: Scene | None = None) -> PanelLines:
-    """The target lines: two of them, or the most important one; a third for the ranks, where there are several.
+def draw(scene: Scene, status: Status, answer: Line, width: int, height: int, shown: Scene | None = None) -> PanelLines:
+    """The lines at the top: what the screen answers; then who is watched and how it stands; a third for the ranks, where there
+    are several. One line is the answer alone.
 
-    `shown` is the frozen scene, where there is one. Its numbers stand in the second line; the first one goes on to tell how it
-    stands with the job.
+    `shown` is the frozen scene, where there is one: numbers are of it. That the job is over is said whether or not the screen
+    stands still.
     """
     if height <= 0 or width <= 0:
         return []
-    right_end = state(scene, width)
-    first = two_ends(_who(scene, width - line_cells(right_end) - 2), right_end, width - 1)
-    lines = [[(" ", "text"), *first]]
+    lines: PanelLines = [[(" ", "text"), *cut_line(answer, width - 1, scene.glyphs.ellipsis)]]
+    if height >= 2:
+        right = _right(scene, status, width, shown or scene)
+        lines.append([(" ", "text"), *two_ends(_who(scene, width - line_cells(right) - 3), right, width - 1)])
     if height >= 3 and scene.ranks:
         lines.append([(" ", "text"), *ranks_line(scene, width - 1)])
-    if height >= 2:
-        right: Line = []
-        if status.frozen is not None:
-            right += [(f" FROZEN +{fmt.count(status.frozen)} events ", "frozen")]
-        if scene.replay is not None:
-            right += reading(scene.replay)
-        if status.recording:
-            right += [(status.recording, "warn" if "stopped" in status.recording else "good")]
-        if status.slow_link:
-            right += [("  slow line: ", "warn")] if right else [("slow line: ", "warn")]
-        right += [("  ", "text")] if right and not status.slow_link else []
-        right += [(f"{status.hertz:g} Hz", "warn" if status.slow_link else "dim")]
-        lines.insert(1, [(" ", "text"), *two_ends(_how(shown or scene, width - line_cells(right) - 3), right, width - 1)])
     return lines
 
 
-def _who(scene: Scene, width: int) -> Line:
+COST_FROM = 100
+"""From so many cells on there is room for what the hook costs the job."""
+
+
+def _right(scene: Scene, status: Status, width: int, shown: Scene) -> Line:
+    """How it stands with the job, then with the monitor; in fewer words where the program's name would have no room."""
+    cost, dropped, rest = _cost(scene, shown, width), _dropped(scene, shown), _monitor(scene, status)
+    most = width - LEAST_COMMAND - len("  tuimon    pid 4194304  ")
+    dot: Line = [(f" {scene.glyphs.separator} ", "dim")]
+    for brief, parts in ((False, (cost, dropped, rest)), (False, (dropped, rest)), (True, (dropped, rest)), (True, (rest,))):
+        behind = [run for part in parts if part for run in (*dot, *part)]
+        line = [*(_in_a_word(scene) if brief else state(scene, width - line_cells(behind))), *behind]
+        if line_cells(line) <= most:
+            break
+    return line
+
+
+def _in_a_word(scene: Scene) -> Line:
+    """How it stands with the job, where the line above says more of it."""
     target = scene.model.target
+    if target.ended is None and target.attached_ns is not None and scene.replay is None:
+        if scene.silence is not None and scene.silence[1]:
+            return [(f"{scene.glyphs.mark_off} {clean(scene.silence[1])}", "warn")]
+        if target.torch is not None and (scene.silence is None or scene.silence[0] < SILENT_S):
+            return [(f"{scene.glyphs.mark_on} attached", "good")]
+    return state(scene, 0)
+
+
+def _cost(scene: Scene, shown: Scene, width: int) -> Line:
+    if width < COST_FROM or scene.model.target.attached_ns is None or scene.model.target.how == "file":
+        return []
+    return [("hook ", "label"), (hook_cost(shown), "number"), (" of the job", "label")]
+
+
+def _dropped(scene: Scene, shown: Scene) -> Line:
+    if scene.model.target.attached_ns is None or scene.model.target.how == "file":
+        return []
+    dropped = shown.model.coverage.dropped
+    return [("dropped ", "label"), (fmt.count(dropped), "warn" if dropped else "number")]
+
+
+def _monitor(scene: Scene, status: Status) -> Line:
+    """What the monitor itself does."""
+    parts: list[Line] = []
+    if status.frozen is not None:
+        parts.append([(f" FROZEN +{fmt.count(status.frozen)} events ", "frozen")])
+    if scene.replay is not None:
+        parts.append(reading(scene.replay))
+    if status.recording:
+        parts.append([(status.recording, "warn" if "stopped" in status.recording else "good")])
+    if status.slow_link:
+        line = f" {status.line}" if status.line else ""
+        parts.append([(f"slow line{line}: {status.hertz:g} Hz", "warn")])
+    else:
+        parts.append([(f"{status.hertz:g} Hz", "dim")])
+    out: Line = []
+    for part in parts:
+        if part:
+            out += [*([(f" {scene.glyphs.separator} ", "dim")] if out else []), *part]
+    return out
+
+
+def _who(scene: Scene, width: int) -> Line:
+    target, coverage = scene.model.target, scene.model.coverage
     facts: list[tuple[int, Line]] = []
     if target.pid is not None:
         facts.append((0, [("pid ", "label"), (str(target.pid), "number")]))
@@ -164,38 +215,27 @@ def _who(scene: Scene, width: int) -> Line:
     if target.rank is not None:
         of = f"/{target.world_size}" if target.world_size is not None else ""
         facts.append((1, [("rank ", "label"), (f"{target.rank}{of}", "number")]))
+    if target.attached_ns is None and target.attaching is not None and scene.replay is None:
+        facts.append((0, [("q cancels", "note")]))
+    off = [name for name, on in coverage.instruments.items() if not on.startswith("on")]
+    if off:
+        facts.append((2, [("off: ", "warn"), (clean(", ".join(off)), "warn")]))
+    elif coverage.not_available:
+        facts.append((6, [(f"{len(coverage.not_available)} things not available here", "note")]))
     if target.torch is not None:
-        facts.append((2, [("torch ", "label"), (clean(target.torch), "number")]))
+        facts.append((3, [("torch ", "label"), (clean(target.torch), "number")]))
     if target.devices:
         more = f" +{len(target.devices) - 1}" if len(target.devices) > 1 else ""
-        facts.append((3, [(cut(clean(target.devices[0]), 24, scene.glyphs.ellipsis) + more, "gpu")]))
-    if target.how:
-        facts.append((5, [(clean(target.how), "dim")]))
+        facts.append((4, [(cut(clean(target.devices[0]), 24, scene.glyphs.ellipsis) + more, "gpu")]))
     if target.python is not None:
-        facts.append((4, [("python ", "label"), (clean(target.python), "dim")]))
-    beside = fill(facts, max(0, width - 9 - 16))
-    room = width - 9 - line_cells(beside) - 2
+        facts.append((5, [("python ", "label"), (clean(target.python), "dim")]))
+    name = command(target.command or scene.title or "no target yet", max(1, width - 8), scene.glyphs.ellipsis)
+    wanted = min(cells(name), MOST_COMMAND)
+    beside = fill(facts, max(0, width - 8 - wanted - 2))
+    room = width - 8 - line_cells(beside) - 2
     name = command(target.command or scene.title or "no target yet", max(1, room), scene.glyphs.ellipsis)
-    return [("tuimon", "brand"), ("   ", "text"), (name, "strong"), ("  ", "text"), *beside]
+    return [("tuimon", "brand"), ("  ", "text"), (name, "strong"), ("  ", "text"), *beside]
 
 
-def _how(scene: Scene, width: int) -> Line:
-    model = scene.model
-    if model.target.attached_ns is None and model.target.attaching is not None:
-        if scene.replay is not None:
-            return [("tuimon was attaching then", "note")]
-        return [("not attached yet; q cancels: nothing of it runs then", "note")]
-    if model.target.ended == "refused":
-        return cut_line(now_line(scene, width), width, scene.glyphs.ellipsis)
-    dropped = model.coverage.dropped
-    facts: list[tuple[int, Line]] = []
-    facts.append((0, rate_words(scene)))
-    facts.append((1, [("median ", "label"), (fmt.duration(model.steps.durations.summary.median), "number")]))
-    facts.append((2, [("hook ", "label"), (hook_cost(scene), "number"), (" of the job", "label")]))
-    facts.append((0, [("dropped ", "label"), (fmt.count(dropped), "warn" if dropped else "number")]))
-    off = [name for name, on in model.coverage.instruments.items() if not on.startswith("on")]
-    if off:
-        facts.append((3, [("off: ", "warn"), (clean(", ".join(off)), "warn")]))
-    elif model.coverage.not_available:
-        facts.append((4, [(f"{len(model.coverage.not_available)} things not available here", "note")]))
-    return fill(facts, max(0, width))
+MOST_COMMAND = 40
+"""Cells of the command that come before what else there is to say of the job."""

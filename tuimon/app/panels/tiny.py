@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tuimon.app.panels import recompiles
 from tuimon.app.panels.boundaries import TABLE, kind
 from tuimon.app.panels.frame import PanelLines, plural
@@ -12,10 +14,15 @@ from tuimon.app.panels.target import Status, end_in_short
 from tuimon.app.scene import PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name, place
-from tuimon.draw.text import Line, cells, clean, cut_line, fill
+from tuimon.draw.table import UNBOUNDED
+from tuimon.draw.text import Line, cells, clean, cut_line, fill, line_cells
 from tuimon.model.findings import share_of_step
-from tuimon.model.parts import Boundary, Recompile, Region
+from tuimon.model.parts import Boundary, Recompile, Region, Running
 
+WORTH_SAYING = 0.01
+"""The share of a step from which on its costliest boundary is named in a single line."""
+LEAST_PLACE = 8
+"""Cells of a place that still says something."""
 KEYS_FROM = 6
 """From so many lines on, the last one is for the keys."""
 
@@ -32,7 +39,7 @@ def draw(scene: Scene, width: int, height: int, status: Status | None = None, li
     lines: list[Line] = []
     if status is not None and status.frozen is not None:
         lines.append([("FROZEN", "frozen"), (f" +{fmt.count(status.frozen)}", "text")])
-    lines += [_pace(scene, live or scene, width), _doing(scene, width)]
+    lines += [_pace(scene, live or scene, width, room == 1), *_doing(scene, live or scene)]
     lines += _tables(scene, width, room - len(lines))
     lines = lines[:room]
     lines += [[] for _ in range(room - len(lines) if bottom else 0)]
@@ -91,30 +98,69 @@ def _region(scene: Scene, row: Region, width: int) -> Line:
     return [(cost + " ", "number"), ("bwd " if row.direction == "backward" else "", "dim"), (name, "region")]
 
 
-def _pace(scene: Scene, live: Scene, width: int) -> Line:
+def _pace(scene: Scene, live: Scene, width: int, alone: bool) -> Line:
+    """What is the matter, else how fast it goes; `alone`: there is no other line, so what costs most stands in it too."""
     target = live.model.target
     if target.ended is not None:
-        whole = clean(target.ended_detail) or target.ended
-        short = end_in_short(live) or target.ended
-        fits = target.status is not None or cells(whole) + len("ended: ") <= width
-        return [("ended: ", "ended"), (whole if fits else short, "text")]
+        return _end(live, width)
+    if live.silence is not None and live.silence[1] and target.attached_ns is not None:
+        return [(clean(live.silence[1]) + " ", "warn"), (fmt.age(live.silence[0]), "strong")]
     model = scene.model
+    running = latest_compile(model)
+    if running is not None:
+        return _compiling(scene, running, width)
     late = overdue(scene)
     if late is not None:
-        return [("no step ", "warn"), (fmt.age(late.for_s), "strong")]
+        line: Line = [("no step ", "warn"), (fmt.age(late.for_s), "strong")]
+        medians = f", {fmt.count(late.medians)}x" if late.medians is not None else ""
+        return [*line, (medians, "text")] if line_cells(line) + cells(medians) <= width else line
     if step_rate(model) is None:
-        return now_line(scene, width)
+        return _brief(now_line(scene, UNBOUNDED), width)
     line = rate_then_or_now(scene)
+    if alone:
+        worst = arranged(TABLE, scene, PanelView())[:1]
+        share = share_of_step(model, worst[0]) if worst else None
+        room = width - line_cells(line) - len(" 17% ")
+        if share is not None and share >= WORTH_SAYING and room >= LEAST_PLACE:
+            where = place(worst[0].user_file, worst[0].user_line, room, scene.glyphs.ellipsis)
+            return [*line, (f" {share:.0%} ", "strong"), (where, "place")]
     median = fmt.duration(model.steps.durations.summary.median)
     if width >= 12 + len(median):
         line = [*line, ("  ", "text"), (median, "number")]
     return line
 
 
-def _doing(scene: Scene, width: int) -> Line:
-    running = latest_compile(scene.model)
-    if running is None:
-        return [("step ", "label"), (fmt.count(scene.model.steps.n), "number")]
+def _end(live: Scene, width: int) -> Line:
+    target = live.model.target
+    whole = clean(target.ended_detail) or target.ended or ""
+    short = end_in_short(live) or target.ended or ""
+    for before, words in (("ended: ", whole), ("", whole), ("ended: ", short)):
+        if cells(before + words) <= width:
+            break
+    return [(before, "ended"), (words, "text" if before else "ended")] if before else [(words, "ended")]
+
+
+def _brief(line: Line, width: int) -> Line:
+    """The line; where it has no room, as much of it as is a sentence: up to a colon, a semicolon or a comma."""
+    if line_cells(line) <= width:
+        return line
+    words = "".join(text for text, _ in line)
+    ends = [found.start() for found in re.finditer("[:;,] ", words) if cells(words[: found.start()]) <= width]
+    return [(words[: ends[-1]], line[0][1])] if ends else line
+
+
+def _doing(scene: Scene, live: Scene) -> PanelLines:
+    """The step that runs, where steps are known."""
+    if scene.model.steps.source is None:
+        return []
+    steps = fmt.count(scene.model.steps.n)
+    if live.model.target.ended is not None or latest_compile(scene.model) is None:
+        return [[("step ", "label"), (steps, "number")]]
+    late: Line = [(" late", "warn")] if overdue(scene) is not None else []
+    return [[("in step ", "label"), (steps, "number"), *late]]
+
+
+def _compiling(scene: Scene, running: Running, width: int) -> Line:
     since = fmt.age((scene.now_ns - running.since_ns) / 1e9)
     name = frame_name(running.function, running.file, running.line, max(4, width - len(since) - 9), scene.glyphs.ellipsis)
     return [("compile ", "compile"), (name, "frame"), (" " + since, "strong")]

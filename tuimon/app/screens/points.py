@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from tuimon.app.keymap.roofline import ROOFLINE
 from tuimon.app.moves import select_row
 from tuimon.app.panels import roofline
+from tuimon.app.panels.points import selected_point
 
 if TYPE_CHECKING:
     from tuimon.app.screens.main import MainScreen
@@ -57,7 +58,7 @@ def take_into_lab(screen: MainScreen) -> None:
     """The selected point and the selected ceiling as a hypothesis; or the point's own ceiling, where its bytes are counted
     at another boundary than the selected one."""
     scene = screen.monitor.panel_scene()
-    point = roofline.selected_point(scene, screen.panels[PANEL].view)
+    point = selected_point(scene, screen.panels[PANEL].view)
     ceilings, selected = scene.plane.ceilings(scene.model, scene.ceilings)
     if point is None or not ceilings:
         screen.monitor.say(

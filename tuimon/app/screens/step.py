@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 
 from tuimon.app.action import Scope
 from tuimon.app.details import step
+from tuimon.app.details.paged import paged
 from tuimon.app.keymap.page import STEP
 from tuimon.app.panels.timeline import beside, none_beside
 from tuimon.app.scene import Scene
@@ -25,7 +26,9 @@ class StepScreen(PageScreen):
     SCOPE: ClassVar[Scope] = "step"
 
     def __init__(self, opened: step.Opened) -> None:
-        super().__init__(step.title(opened), lambda scene, width: step.lines(scene, self.step, width))
+        super().__init__(
+            step.title(opened), lambda scene, width: paged(step.lines(scene, self.step, width), self.step.sentence)
+        )
         self.step = opened
 
     def action_slow_step(self, way: int) -> None:
@@ -36,10 +39,6 @@ class StepScreen(PageScreen):
         if opened is None:
             self.monitor.say(none_beside(self.step.model, way))
             return
-        self.step, self.page_title, self.top = opened, step.title(opened), 0
+        self.step, self.page_title, self.top, self.selected = opened, step.title(opened), 0, None
         self.monitor.main.select_step(opened.account)
         self.monitor.paint()
-
-    def action_copy(self) -> None:
-        """The sentence, to the clipboard."""
-        self.monitor.copy(self.step.sentence)
