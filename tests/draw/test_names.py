@@ -25,6 +25,14 @@ def test_the_place_goes_before_the_function(width: int, name: str) -> None:
     assert frame_name("forward", "/src/modeling_llama.py", 312, width, "…") == name
 
 
+@pytest.mark.parametrize(
+    ("width", "name"),
+    [(26, "SmallGPT.forward resumed:9"), (24, "forward resumed:9"), (17, "forward resumed:9"), (16, "SmallGPT…resumed")],
+)
+def test_a_line_tells_more_than_a_class(width: int, name: str) -> None:
+    assert frame_name("SmallGPT.forward resumed", "/src/modeling_llama.py", 9, width, "…") == name
+
+
 @pytest.mark.parametrize(("width", "name"), [(30, "modeling_llama.py:41"), (14, "model…ma.py:41"), (6, "m…y:41"), (3, "m…1")])
 def test_the_line_of_a_place_is_kept(width: int, name: str) -> None:
     assert place("/src/modeling_llama.py", 41, width, "…") == name
@@ -59,6 +67,14 @@ def test_what_dynamo_calls_the_rest_of_a_function(function: str, name: str) -> N
 )
 def test_commands_lose_folders_then_the_interpreter(width: int, name: str) -> None:
     assert command("/opt/venv/bin/python3.11 -u demos/train.py --steps 600", width, "…") == name
+
+
+@pytest.mark.parametrize(
+    ("width", "name"),
+    [(30, "train_small_gpt.py --steps 600"), (22, "train_small_gpt.py --…"), (18, "train_small_gpt.py"), (13, "train_…gpt.py")],
+)
+def test_the_name_of_the_script_is_shortened_last(width: int, name: str) -> None:
+    assert command("python train_small_gpt.py --steps 600", width, "…") == name
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.integers(0, 10**6), st.integers(0, 60))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuimon.draw.table import Cells, Column, Widths, head_line, layout, note_widths, row_line, window
+from tuimon.draw.table import Cells, Column, Widths, head_line, heads, layout, note_widths, row_line, window
 from tuimon.draw.text import Line, line_cells
 
 COLUMNS = (
@@ -72,3 +72,31 @@ def test_the_selected_row_is_in_the_window(count: int, at: int, top: int, height
     assert 0 <= first <= max(0, count - height) or height == 0
     if count and height:
         assert first <= min(at, count - 1) < first + height
+
+
+SPARING = (
+    Column("share", "share", 6, right=True),
+    Column("spread", "[p10-p90]", 14, right=True, rank=1, spare=True),
+    Column("place", "place", 8, flex=1, snug=True, wish=20),
+)
+
+
+def test_a_spread_is_left_out_before_a_name_is_cut() -> None:
+    def names(width: int, needs: int) -> list[str]:
+        return [column.name for column, _ in layout(SPARING, width, Widths({"place": needs})).columns]
+
+    assert names(42, 18) == ["share", "spread", "place"]
+    assert names(39, 18) == ["share", "place"]
+    assert names(39, 12) == ["share", "spread", "place"], "it needs no more"
+    assert names(44, 60) == ["share", "spread", "place"], "it does not wish for all that it could need"
+    assert names(20, 60) == ["share", "place"], "and where it cannot get it either way, it gets what there is"
+
+
+def test_only_the_words_of_heads_are_heads() -> None:
+    line = head_line(layout(COLUMNS, 44, Widths()), 44, "share", "v", "~")
+    assert [part for part, role in line if role == "head"] == ["sharev", "calls", "name", "reason"]
+    assert all(not part.strip() for part, role in line if role != "head")
+    assert line_cells(line) == 44
+    assert heads("  n   waits for  x ") == [
+        ("  ", "text"), ("n", "head"), ("   ", "text"), ("waits for", "head"), ("  ", "text"), ("x", "head"), (" ", "text")
+    ]  # fmt: skip

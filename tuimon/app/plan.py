@@ -1,17 +1,24 @@
 """Where everything is on the screen: from a size to boxes. Pure, so every size from 1x1 up can be tested.
 
-Three forms. Wide terminals show all panels at once in two columns; narrow ones one column with the panels that matter most, as
-many as fit without cramping (the rest is a number key away); a tiny one shows a few useful lines instead of a complaint.
+Three forms. Wide and high terminals show all panels at once, in the order of their numbers as one reads; others one column with
+the panels that matter most, as many as fit without cramping (the rest is a number key away); a tiny one shows a few useful
+lines instead of a complaint. A table gets no more lines than it has rows for, so what it does not need goes to others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 TINY_WIDTH, TINY_HEIGHT = 60, 15
-WIDE_WIDTH, WIDE_HEIGHT = 110, 21
-LOG_BODY = 30
-"""Wide terminals with so many lines between the target and the keys have room for the log below the recompiles."""
+WIDE_WIDTH, WIDE_BODY = 110, 28
+"""Cells across, and lines between the target and the keys."""
+TABLE_HEAD = 2
+"""Lines of a table that are no rows: its title, and its heads."""
+LEAST_LOG = 4
+EMPTY = 3
+"""Lines of a table without rows: its title, and a sentence that says what would fill it."""
 
 COLUMN_GAP = 1
 
@@ -46,12 +53,20 @@ _COLUMN = (
     ("log", 4, 6, 2),
     ("roofline", 9, 12, 2),
 )
+_TABLES = {"boundaries": 5, "recompiles": 4, "regions": 5}
 _COLUMN_ORDER = ("now", "boundaries", "recompiles", "regions", "surroundings", "roofline", "log")
 
 
-def plan(width: int, height: int, zoomed: str | None = None, ranks: bool = False, gpus: bool = False) -> Plan:
+def plan(
+    width: int,
+    height: int,
+    zoomed: str | None = None,
+    ranks: bool = False,
+    gpus: bool = False,
+    rows: Mapping[str, int] = MappingProxyType({}),
+) -> Plan:
     """The boxes of a terminal of this size; `zoomed` names a panel that has it all to itself, `ranks`: they need a line;
-    `gpus`: they need one beside the host's."""
+    `gpus`: they need one beside the host's. `rows`: how many rows tables have, where that is known."""
     if width <= 0 or height <= 0:
         return Plan(None, None)
     tiny = width < TINY_WIDTH or height < TINY_HEIGHT
@@ -64,12 +79,13 @@ def plan(width: int, height: int, zoomed: str | None = None, ranks: bool = False
     body = height - top - bottom
     if zoomed is not None:
         return Plan(target, keys, {zoomed: Box(0, top, width, body)})
-    if width >= WIDE_WIDTH and body >= WIDE_HEIGHT - 3:
-        return Plan(target, keys, _wide(width, top, body))
-    return Plan(target, keys, _column(width, top, body, gpus))
+    needs = {name: max(EMPTY, TABLE_HEAD + count) for name, count in rows.items()}
+    if width >= WIDE_WIDTH and body >= WIDE_BODY:
+        return Plan(target, keys, _wide(width, top, body, gpus, needs))
+    return Plan(target, keys, _column(width, top, body, gpus, needs))
 
 
-def _column(width: int, top: int, body: int, gpus: bool) -> dict[str, Box]:
+def _column(width: int, top: int, body: int, gpus: bool, needs: Mapping[str, int]) -> dict[str, Box]:
     heights: dict[str, int] = {}
     left = body
     for name, least, _, _ in _COLUMN:
@@ -78,17 +94,25 @@ def _column(width: int, top: int, body: int, gpus: bool) -> dict[str, Box]:
         if least <= left:
             heights[name] = least
             left -= least
+    for name in heights:
+        spare = max(0, heights[name] - needs.get(name, heights[name]))
+        heights[name] -= spare
+        left += spare
     # first towards the height that each panel likes, a line each in turn; then by their parts
     growing = True
     while left > 0 and growing:
         growing = False
         for name, _, liked, _ in sorted(_COLUMN, key=lambda row: (row[0] != "now", -row[3])):  # its timeline is looked at most
-            if left > 0 and name in heights and heights[name] < liked:
+            if left > 0 and name in heights and heights[name] < min(liked, needs.get(name, liked)):
                 heights[name] += 1
                 left -= 1
                 growing = True
-    parts = [(name, part) for name, _, _, part in _COLUMN if name in heights and part]
-    _hand_out(heights, parts, left)
+    parts = {name: part for name, _, _, part in _COLUMN if name in heights and part}
+    left = _hand_out(heights, parts, left, needs)
+    if left >= LEAST_LOG and "log" not in heights:
+        heights["log"] = left  # little is known yet, and it tells what comes
+    elif left:
+        heights[list(parts or heights)[-1]] += left
     boxes: dict[str, Box] = {}
     y = top
     for name in _COLUMN_ORDER:
@@ -98,40 +122,38 @@ def _column(width: int, top: int, body: int, gpus: bool) -> dict[str, Box]:
     return boxes
 
 
-def _hand_out(heights: dict[str, int], parts: list[tuple[str, int]], left: int) -> None:
-    """Share lines out by parts; what rounding leaves goes to the first."""
-    whole = sum(part for _, part in parts)
-    given = 0
-    for name, part in parts:
-        more = left * part // whole
-        heights[name] += more
-        given += more
-    if parts:
-        heights[parts[0][0]] += left - given
+def _hand_out(heights: dict[str, int], parts: Mapping[str, int], left: int, needs: Mapping[str, int]) -> int:
+    """Share lines out by parts, to those that have a use for them. Gives how many are left over."""
+    given = dict.fromkeys(parts, 0)
+    while left > 0:
+        in_need = [name for name in parts if heights[name] < needs.get(name, heights[name] + 1)]
+        if not in_need:
+            break
+        name = min(in_need, key=lambda name: given[name] / parts[name])
+        given[name] += 1
+        heights[name] += 1
+        left -= 1
+    return max(0, left)
 
 
-def _wide(width: int, top: int, body: int) -> dict[str, Box]:
-    """Two columns at the top and the bottom, and the two widest tables over the whole width between them."""
-    right = min(80, max(44, width * 40 // 100))
+def _wide(width: int, top: int, body: int, gpus: bool, needs: Mapping[str, int]) -> dict[str, Box]:
+    """The timeline and the three tables over the whole width; below them the machine over the log, beside the roofline."""
+    now = 4 if body < 34 else (5 if body < 40 else 7)
+    now = min(now, needs.get("now", now))
+    rest = body - now
+    bottom = max(10, rest * 32 // 100)
+    heights = {name: min(least, needs.get(name, least)) for name, least in _TABLES.items()}
+    _hand_out(heights, {"boundaries": 3, "recompiles": 2, "regions": 3}, rest - bottom - sum(heights.values()), needs)
+    bottom = rest - sum(heights.values())
+    right = min(90, max(44, width * 42 // 100))
     left = width - right - COLUMN_GAP
-    x = left + COLUMN_GAP
-    first = 4 if body < 24 else (5 if body < 32 else 7)
-    rest = body - first
-    second = max(5, rest * 27 // 100)
-    third = max(5, rest * 30 // 100)
-    fourth = rest - second - third
-    y2, y3, y4 = top + first, top + first + second, top + first + second + third
-    boxes = {
-        "now": Box(0, top, left, first),
-        "surroundings": Box(x, top, right, first),
-        "boundaries": Box(0, y2, width, second),
-        "regions": Box(0, y3, width, third),
-        "roofline": Box(x, y4, right, fourth),
-    }
-    if body >= LOG_BODY:
-        upper = fourth // 2
-        boxes["recompiles"] = Box(0, y4, left, upper)
-        boxes["log"] = Box(0, y4 + upper, left, fourth - upper)
-    else:
-        boxes["recompiles"] = Box(0, y4, left, fourth)
+    machine = bottom // 2 if gpus else min(7, bottom - 5)
+    boxes = {"now": Box(0, top, width, now)}
+    y = top + now
+    for name, height in heights.items():
+        boxes[name] = Box(0, y, width, height)
+        y += height
+    boxes["surroundings"] = Box(0, y, left, machine)
+    boxes["roofline"] = Box(left + COLUMN_GAP, y, right, bottom)
+    boxes["log"] = Box(0, y + machine, left, bottom - machine)
     return boxes

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuimon import toml
 from tuimon.app.roles import ROLES
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 DEFAULT = "dark"
 MONO = "mono"
-ORDER = ("dark", "light", "high-contrast", "ansi16", "mono")
+ORDER = ("dark", "light", "high-contrast", "colour-blind", "ansi16", "mono")
 """The order in which `t` goes through the shipped ones; a user's own follow."""
 
 MOST_BYTES = 100_000
@@ -63,6 +59,27 @@ class Loaded:
 
     themes: dict[str, Theme]
     problems: list[str] = field(default_factory=list)
+    yours: dict[str, str] = field(default_factory=dict)
+    """The names of the user's own themes, and the files that they are in."""
+    broken: dict[str, str] = field(default_factory=dict)
+    """The files that cannot be used, and why."""
+    gone: set[str] = field(default_factory=set)
+    """Those of `yours` that are no longer there."""
+
+    def again(self, found: Loaded, keep: Iterable[str]) -> None:
+        """Take over what was found now. A theme among `keep` whose file is gone, or broken, stays as it was last."""
+        kept = {name: self.themes[name] for name in keep if name in self.themes and name not in found.themes}
+        mine = {name: file for name, file in self.yours.items() if name in kept}
+        themes = {**found.themes, **kept}
+        self.themes.clear()
+        self.themes.update(themes)
+        self.broken.clear()
+        self.broken.update(found.broken)
+        self.yours.clear()
+        self.yours.update({**found.yours, **mine})
+        self.gone.clear()
+        self.gone.update(set(mine.values()) - set(found.broken))
+        self.problems[:] = found.problems
 
 
 def parse_look(text: str, ansi: bool) -> Look:
@@ -98,9 +115,9 @@ def _color(word: str, ansi: bool) -> str:
 def parse_theme(data: str, bases: dict[str, Theme]) -> Theme:
     """A theme from the text of a file. Raises ThemeError."""
     try:
-        document = tomllib.loads(data)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ThemeError(f"not TOML: {error}") from None
+        document = toml.parse(data)
+    except toml.NotToml as error:
+        raise ThemeError(str(error)) from None
     unknown = set(document) - {"name", "title", "dark", "ansi", "base", "roles"}
     if unknown:
         raise ThemeError(f"unknown {', '.join(sorted(unknown))}")
@@ -171,21 +188,43 @@ def load_themes(shipped: Path | None = None, user: Path | None = None) -> Loaded
     """All themes. A file that cannot be used gives a sentence in `problems`; without any theme, a plain one stands in."""
     found: dict[str, Theme] = {}
     problems: list[str] = []
+    yours: dict[str, str] = {}
+    broken: dict[str, str] = {}
     for folder in (shipped or shipped_folder(), user or user_folder()):
         bases = dict(found)
         for path in _toml_files(folder):
             try:
-                theme = parse_theme(_read(path), bases)
+                theme = read_theme(path, bases)
             except ThemeError as error:
                 problems.append(f"theme {path.name}: {error}")
+                broken[path.name] = str(error)
             else:
                 found[theme.name] = theme
+                if bases:
+                    yours[theme.name] = path.name
     if not found:
         found[MONO] = plain()
         problems.append("no theme could be read: showing without colours")
     names = [name for name in ORDER if name in found]
     names += sorted(name for name in found if name not in ORDER)
-    return Loaded({name: found[name] for name in names}, problems)
+    return Loaded({name: found[name] for name in names}, problems, yours, broken)
+
+
+def stamps(folder: Path | None = None) -> tuple[tuple[str, int, int], ...]:
+    """What tells whether a user's themes may have changed: the name, the time and the size of each file."""
+    found = []
+    for path in _toml_files(folder or user_folder()):
+        try:
+            told = path.stat()
+        except OSError:
+            continue
+        found.append((path.name, told.st_mtime_ns, told.st_size))
+    return tuple(found)
+
+
+def read_theme(path: Path, bases: dict[str, Theme]) -> Theme:
+    """The theme of a file; `bases` are those that it may start from. Raises ThemeError."""
+    return parse_theme(_read(path), bases)
 
 
 def _toml_files(folder: Path) -> list[Path]:

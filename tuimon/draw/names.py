@@ -39,7 +39,8 @@ def function_name(function: str) -> str:
 
 
 def frame_name(function: str, file: str, line: int | None, width: int, ellipsis: str) -> str:
-    """A frame, `forward model.py:12`, in at most `width` cells: the place goes before the function is shortened."""
+    """A frame, `forward model.py:12`, in at most `width` cells: the file goes before the function is shortened, its class
+    before the line."""
     function = function_name(function)
     where = place(file, line, width, ellipsis) if file else ""
     if not where:
@@ -52,6 +53,10 @@ def frame_name(function: str, file: str, line: int | None, width: int, ellipsis:
         return f"{function} {place(file, line, room, ellipsis)}"
     if number and cells(function) + cells(number) <= width:
         return function + number
+    name, resumed = (function.removesuffix(" resumed"), " resumed") if function.endswith(" resumed") else (function, "")
+    bare = name.rpartition(".")[2] + resumed
+    if number and cells(bare) + cells(number) <= width:  # the line tells more than the class does
+        return bare + number
     return middle(function, width, ellipsis)
 
 
@@ -61,7 +66,8 @@ def marked_id(compile_id: str, generation: int) -> str:
 
 
 def command(text: str, width: int, ellipsis: str) -> str:
-    """A command line in at most `width` cells: where it does not fit, folders go, then the interpreter, then the end."""
+    """A command line in at most `width` cells: where it does not fit, folders go, then the interpreter, then arguments from the
+    end on; the script's own name is shortened last, and in its middle."""
     text = clean(text)
     if cells(text) <= width:
         return text
@@ -72,7 +78,9 @@ def command(text: str, width: int, ellipsis: str) -> str:
         script = next((at for at in range(1, len(words)) if not words[at].startswith("-")), 1)
         words = [os.path.basename(words[script]) or words[script], *words[script + 1 :]]
         shorter = " ".join(words)
-    return cut(shorter, width, ellipsis)
+    if cells(shorter) <= width or cells(words[0]) + 2 <= width:
+        return cut(shorter, width, ellipsis)
+    return middle(words[0], width, ellipsis)
 
 
 def _keep_end(text: str, end: str, width: int, ellipsis: str) -> str:

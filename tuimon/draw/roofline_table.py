@@ -155,7 +155,7 @@ def table_lines(
     columns = WIDE_COLUMNS if width >= WIDE else COLUMNS
     note_widths(columns, [cells for _, cells, _ in shown], widths)
     placed = layout(columns, width - 1, widths)
-    lines: list[Line] = [[(" ", "head"), *head_line(placed, width - 1, None, "", glyphs.ellipsis)]]
+    lines: list[Line] = [[(" ", "text"), *head_line(placed, width - 1, None, "", glyphs.ellipsis)]]
     rows: dict[int, int] = {}
     for index, cells, parts in shown:
         chosen = index == cursor

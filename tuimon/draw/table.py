@@ -6,6 +6,7 @@ counters move sends its left half only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +35,10 @@ class Column:
     """Flexible: no wider than this (0: no bound)."""
     snug: bool = False
     """Flexible: no wider than its widest cell so far, so that what it does not need goes to the others."""
+    wish: int = 0
+    """Flexible: before it gets less than this (or than its widest cell so far), columns that can be spared are left out."""
+    spare: bool = False
+    """Can be spared: a detail, such as a spread, that is worth less than another column's name in full."""
 
 
 Cell = tuple[str, str] | Callable[[int], tuple[str, str]]
@@ -72,21 +77,49 @@ def layout(columns: Sequence[Column], width: int, widths: Widths) -> Placed:
     """The columns that fit in `width` cells, with their widths. They move closer together before one is left out."""
     kept = list(columns)
     while kept:
-        least = [max(column.width, widths.seen.get(column.name, 0)) if not column.flex else column.width for column in kept]
+        spared: Column | None = None
+        least = [_least(column, widths) for column in kept]
         for gap in GAPS:
             room = width - sum(least) - gap * (len(kept) - 1)
-            if room >= 0:
-                return Placed(tuple(_share(kept, least, room, widths)), gap)
+            if room < 0:
+                continue
+            placed = _share(kept, least, room, widths)
+            spared = _spared(placed, widths)
+            if spared is None:
+                return Placed(tuple(placed), gap)
         droppable = [column for column in kept if column.rank > 0]
-        if not droppable:
+        if spared is None and not droppable:
             return Placed(tuple(_squeeze(kept, least, -room)), GAPS[-1])
-        kept.remove(max(droppable, key=lambda column: column.rank))
+        kept.remove(spared or max(droppable, key=lambda column: column.rank))
     return Placed((), GAPS[-1])
 
 
+def _least(column: Column, widths: Widths) -> int:
+    seen = widths.seen.get(column.name, 0)
+    if column.flex:  # a snug one needs no more than it has, but for its title and the mark of a sort
+        return min(column.width, max(seen, len(column.title) + 1)) if column.snug and seen else column.width
+    return max(column.width, seen)
+
+
+def _spared(placed: list[tuple[Column, int]], widths: Widths) -> Column | None:
+    """The column to leave out because another one would get less than it wishes for; None where all is well."""
+    spare = [column for column, _ in placed if column.spare and column.rank > 0]
+    short = (given < min(column.wish, widths.seen.get(column.name, 0)) for column, given in placed if column.wish)
+    return max(spare, key=lambda column: column.rank) if spare and any(short) else None
+
+
 def _share(columns: list[Column], least: list[int], room: int, widths: Widths) -> list[tuple[Column, int]]:
+    """Hand the room out: first as far as the cells so far need it, then by the parts alone."""
     given = list(least)
     bounds = [_bound(column, widths) for column in columns]
+    seen = [max(size, widths.seen.get(column.name, 0)) for column, size in zip(columns, least, strict=True)]
+    room = _fill(columns, given, [min(one, other) for one, other in zip(bounds, seen, strict=True)], room)
+    _fill(columns, given, bounds, room)
+    return list(zip(columns, given, strict=True))
+
+
+def _fill(columns: list[Column], given: list[int], bounds: list[int], room: int) -> int:
+    """Share room out by parts, up to these bounds. Gives what is left."""
     while room > 0:
         open_ends = [at for at, column in enumerate(columns) if column.flex and given[at] < bounds[at]]
         if not open_ends:
@@ -97,15 +130,13 @@ def _share(columns: list[Column], least: list[int], room: int, widths: Widths) -
             more = min(max(1, room * columns[at].flex // parts), bounds[at] - given[at], room - handed)
             given[at] += more
             handed += more
-        if handed == 0:
-            break
         room -= handed
-    return list(zip(columns, given, strict=True))
+    return room
 
 
 def _bound(column: Column, widths: Widths) -> int:
     bound = column.most or UNBOUNDED
-    return min(bound, max(column.width, widths.seen.get(column.name, 0))) if column.snug else bound
+    return min(bound, max(_least(column, widths), widths.seen.get(column.name, 0))) if column.snug else bound
 
 
 def _squeeze(columns: list[Column], least: list[int], missing: int) -> list[tuple[Column, int]]:
@@ -119,12 +150,27 @@ def _squeeze(columns: list[Column], least: list[int], missing: int) -> list[tupl
 
 
 def head_line(placed: Placed, width: int, sorted_by: str | None, mark: str, ellipsis: str) -> Line:
-    """The titles; the column that the rows are sorted by carries a mark."""
-    texts = []
+    """The titles; the column that the rows are sorted by carries a mark. What is between them is no head: only words are
+    underlined where a theme underlines heads."""
+    line: Line = []
+    blank = 0
     for column, size in placed.columns:
-        title = column.title + mark if column.name == sorted_by else column.title
-        texts.append(pad(cut(title, size, ellipsis), size, column.right))
-    return exactly([((" " * placed.gap).join(texts), "head")], width, "head")
+        title = cut(column.title + mark if column.name == sorted_by else column.title, size, ellipsis)
+        room = size - cells(title)
+        before, after = (room, 0) if column.right else (0, room)
+        blank += before
+        if title:
+            line += [(" " * blank, "text")] if blank else []
+            line.append((title, "head"))
+            blank = 0
+        blank += after + placed.gap
+    return exactly(line, width)
+
+
+def heads(text: str) -> Line:
+    """Column heads that stand in one text, two spaces or more apart."""
+    parts = re.split(r"(^ +| {2,}| +$)", text)
+    return [(part, "text" if not part.strip() else "head") for part in parts if part]
 
 
 def row_line(placed: Placed, row: Cells, width: int, ellipsis: str, role: str | None = None) -> Line:
@@ -142,7 +188,7 @@ def row_line(placed: Placed, row: Cells, width: int, ellipsis: str, role: str | 
 def note_widths(columns: Sequence[Column], rows: Sequence[Cells], widths: Widths) -> None:
     """Let the columns that go by their cells (fixed and snug ones) grow to what these rows need."""
     for column in columns:
-        if column.flex and not column.snug:
+        if column.flex and not column.snug and not column.wish:
             continue
         for row in rows:
             cell = row.get(column.name)

@@ -1,0 +1,1 @@
+"""What makes the documents: pictures of the screen, the reference of commands."""
