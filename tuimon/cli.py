@@ -6,10 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tuimon.commands.options import FAILED, USAGE, Far, Options, Record, deliver, say
+from tuimon.commands.overview import refuse
 from tuimon.commands.parser import make_parser
+from tuimon.commands.places import why_no_file, why_no_folder
+from tuimon.config import SETTINGS, resolve
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,8 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return far.main()
     words, command = _split(given)
-    args = make_parser().parse_args(words)
     try:
+        parser = make_parser()
+        args, unknown = parser.parse_known_args(words)
+        if unknown:
+            refuse(parser, args.command, unknown)
         return _dispatch(args, command)
     except KeyboardInterrupt:
         say("interrupted")
@@ -49,28 +56,35 @@ def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
+    if args.command in ("help", "completion"):  # about tuimon itself: no setting matters
+        return _about_itself(args)
     options = _options(args)
     why_not = _why_no_ceilings(options.ceilings)
-    if why_not is not None:  # said before anything is started or touched
-        say(why_not)
+    if why_not is not None and args.ceilings is not None:  # said before anything is started or touched
+        say(f"--ceilings {why_not}")
         return USAGE
-    if args.command is None and options.screen:
+    if options.config is not None and why_not is not None:  # a setting that is of no use is a message
+        options = replace(options, ceilings=None, config=options.config.without("ceilings", f"cannot be used: {why_not}"))
+    for problem in options.problems if args.command != "doctor" else ():  # doctor has them among its own
+        say(problem)
+    if args.command is None and options.screen and _why_no_screen() is None:
         from tuimon.commands import pick
 
         return pick.run(options)
     if args.command is None or args.command == "list":
         from tuimon.commands import listing
 
-        return listing.run(options, _far(args), hints=args.command is None)
+        return listing.run(options, _far(args), hints=args.command is None, pids=getattr(args, "pids", False))
     if args.command == "doctor":
         from tuimon.commands import doctor
 
         return doctor.run(args.pid, options)
-    if options.output is not None and not options.output.parent.is_dir():  # now, not when there is a report to lose
-        say(f"there is no directory {options.output.parent} to write the report into")
-        return USAGE
-    if options.output is not None and options.output.is_dir():
-        say(f"{options.output} is a directory; name a file for the report")
+    if args.command == "themes":
+        from tuimon.commands import themes
+
+        return themes.run(options, args.check)
+    if options.output is not None and (why_not := why_no_file(options.output)) is not None:  # now: there is no report to lose
+        say(why_not)
         return USAGE
     if args.command == "calibrate":
         from tuimon.commands import calibrate
@@ -83,13 +97,9 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
         return USAGE
     if args.command == "record":
         return _record(args, options, command)
-    if options.screen:
-        from tuimon.app import why_no_screen
-
-        why_not = why_no_screen()
-        if why_not is not None:  # said before anything is started or touched
-            say(why_not)
-            return FAILED
+    if options.screen and (why_not := _why_no_screen()) is not None:  # said before anything is started or touched
+        say(why_not)
+        return FAILED
     if args.command == "replay":
         from tuimon.commands import replay
 
@@ -112,7 +122,17 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
         return attach.run(args.words, options, _far(args), everybody=args.all, patience=args.wait)
     from tuimon.commands import demo
 
-    return demo.run(args.name, options)
+    return demo.run(args.name, options, list_them=args.list_demos, tour=args.tour)
+
+
+def _about_itself(args: argparse.Namespace) -> int:
+    if args.command == "help":
+        from tuimon.commands import overview
+
+        return overview.run(make_parser(), args.about)
+    from tuimon.commands import completion
+
+    return completion.run(make_parser(), args.shell)
 
 
 def _from_files(args: argparse.Namespace, options: Options) -> int:
@@ -161,19 +181,25 @@ def _record(args: argparse.Namespace, options: Options, command: list[str] | Non
     return record.run(args.words, command, options, _far(args), everybody=args.all, patience=args.wait)
 
 
+def _why_no_screen() -> str | None:
+    """Why there can be no screen though stdin and stdout are a terminal: it is drawn on stderr. None where there can be."""
+    from tuimon.app import why_no_screen
+
+    return why_no_screen()
+
+
 def _why_no_prometheus(options: Options) -> str | None:
     """Why the file of --prometheus cannot be kept; None where it can be."""
     path = options.prometheus
     assert path is not None
     if options.screen:
         return "--prometheus is for watching without a screen: add --headless"
-    if not path.parent.is_dir():
-        return f"there is no directory {path.parent} for the file of --prometheus"
-    return None
+    why_not = why_no_folder(path.parent)
+    return None if why_not is None else f"--prometheus: {why_not}"
 
 
 def _why_no_ceilings(path: Path | None) -> str | None:
-    """Why the file of --ceilings cannot be used; None where it can be, or none was given."""
+    """Why that file of ceilings cannot be used; None where it can be, or none was given."""
     if path is None:
         return None
     from tuimon.roofline.ceilings import CeilingError, load_ceilings
@@ -183,7 +209,7 @@ def _why_no_ceilings(path: Path | None) -> str | None:
         load_ceilings(path)
         machines(path)
     except CeilingError as error:
-        return f"--ceilings {error}"
+        return str(error)
     return None
 
 
@@ -197,23 +223,36 @@ def _options(args: argparse.Namespace) -> Options:
     # a report that is asked for by its form goes to stdout, where a screen cannot be at the same time
     asked_for_report = args.format is not None and args.output is None
     recorded = args.command == "record"
+    config = resolve(_flags(args))
     return Options(
         headless=args.headless or asked_for_report or recorded,
         duration=args.duration,
         steps=args.steps,
         format=args.format or "text",
         output=None if args.command in ("record", "export") else args.output,  # that is no report
-        interval=args.interval,
-        theme=args.theme,
-        ascii=args.ascii,
-        ceilings=args.ceilings,
-        no_color=args.no_color or bool(os.environ.get("NO_COLOR")),
+        interval=config["interval"],
+        theme=config["theme"],
+        ascii=config["ascii"],
+        ceilings=config["ceilings"],
+        no_color=config["color"] == "none",
+        background=config["background"],
+        mouse={"on": True, "off": False}.get(config["mouse"]),
+        clipboard=config["clipboard"],
         step=getattr(args, "step", None),
-        slow_over_ms=getattr(args, "slow_over", None),
-        stacks=not (getattr(args, "no_stacks", False) or os.environ.get("TUIMON_STACKS") == "0"),
+        slow_over_ms=config["slow_over"],
+        stacks=config["stacks"],
         pcie=getattr(args, "pcie", False),
-        record=Record(args.output, args.max_size << 20, args.source, args.force) if recorded and args.output else None,
+        record=Record(args.output, config["max_size"] << 20, args.source, args.force) if recorded and args.output else None,
         phases=getattr(args, "phases", ()),
         prometheus=getattr(args, "prometheus", None),
         reported=not recorded or args.format is not None,
+        config=config,
     )
+
+
+def _flags(args: argparse.Namespace) -> dict[str, object]:
+    """What the command line gives of the settings."""
+    given: dict[str, object] = {setting.name: getattr(args, setting.name, None) for setting in SETTINGS}
+    if given["mouse"] is not None:
+        given["mouse"] = "on" if given["mouse"] else "off"
+    return given

@@ -14,13 +14,14 @@ import pytest
 
 from tests.support.monitor import screen_text
 from tuimon.app.picker import PickerApp
-from tuimon.app.picking import ListView, draw, entries, name
+from tuimon.app.picking import LONGEST_WHY, WHY_NOT, ListView, attach_words, draw, entries, name
 from tuimon.app.themes import load_themes
 from tuimon.attach.find.process import Target
 from tuimon.draw.glyphs import ASCII, BRAILLE, GlyphSet
 from tuimon.draw.text import line_cells
 
 GOLDEN = Path(__file__).parent / "golden"
+ATTACH = Path(__file__).parents[2] / "tuimon" / "attach"
 OTHER_USER = (
     "process 9100 belongs to bob: tuimon may look into processes of its own user only; use sudo, "
     "or ask bob to start it with `tuimon run`"
@@ -43,7 +44,9 @@ class Found:
     python: str | None = "3.12"
     gpus: list[int] | None = field(default_factory=list)
     container: str | None = None
+    has_torch: bool | None = True
     attachable: bool = True
+    code: str | None = None
     why: str | None = None
 
 
@@ -55,9 +58,25 @@ def some() -> list[Found]:
         Found(4700, launcher, "launcher", attachable=False, why="a launcher"),
         *(Found(4711 + rank, train, parent=4700, rank=rank, world_size=4, job="llm-7b", gpus=[rank]) for rank in range(4)),
         Found(8123, ["python", "-u", "/srv/exp/finetune.py", "--config", "configs/large.yaml"], age=410, gpus=[0, 2]),
-        Found(9001, ["python3.9", "legacy.py"], python="3.9", age=99, attachable=False, why="Python 3.9 is too old: use 3.10"),
         Found(
-            9100, ["python", "serve.py"], user="bob", python=None, gpus=None, attachable=False, why=OTHER_USER, container="web"
+            9001,
+            ["python3.9", "legacy.py"],
+            python="3.9",
+            age=99,
+            attachable=False,
+            code="old-python",
+            why="Python 3.9 is too old: use 3.10",
+        ),
+        Found(
+            9100,
+            ["python", "serve.py"],
+            user="bob",
+            python=None,
+            gpus=None,
+            attachable=False,
+            code="uid",
+            why=OTHER_USER,
+            container="web",
         ),
     ]
 
@@ -137,6 +156,45 @@ def test_screen(picture: Any) -> None:
     assert seen[0] == file.read_text(encoding="utf-8")
 
 
+def test_every_row_says_whether_it_can_be_attached_to() -> None:
+    found = some()
+    found[2].has_torch = False
+    found[3].attachable, found[3].code, found[3].why = False, "stopped", "it is stopped"
+    assert [attach_words(row)[0] for row in entries(found)] == [
+        "1 cannot", "ready", "no torch yet", "no: stopped", "ready", "ready", "no: Python 3.9", "no: other user",
+    ]  # fmt: skip
+    odd = Found(1, ["python"], attachable=False, code="a-code-that-nobody-knows-yet", why="for some reason")
+    assert attach_words(entries([odd])[0]) == ("no: a code that no", "warn")
+    for code, word in WHY_NOT.items():
+        assert len(f"no: {word.format(python='3.14')}") <= LONGEST_WHY, code
+    assert all(code in "".join(path.read_text() for path in ATTACH.rglob("*.py")) for code in WHY_NOT)
+
+
+def test_what_nobody_has_gets_no_column() -> None:
+    def heads(found: list[Found]) -> list[str]:
+        lines = draw(entries(found), ListView(), 100, 24, BRAILLE)
+        return "".join(text for text, _ in lines[2]).split()
+
+    alone = [Found(1, ["python", "a.py"]), Found(2, ["python", "b.py"])]
+    assert heads(alone) == ["pid", "user", "age", "python", "attach", "command"]
+    alone[1].gpus = [0]
+    assert heads(alone) == ["pid", "user", "gpu", "age", "python", "attach", "command"]
+    alone[1].rank = 0
+    assert heads(alone)[0] == "ranks"
+
+
+@pytest.mark.parametrize("height", range(6, 40))
+def test_what_stands_below_a_short_list_takes_no_row_away(height: int) -> None:
+    lines = ["".join(text for text, _ in line) for line in draw(entries(some()), ListView(), 80, height, BRAILLE)]
+    assert len(lines) == height
+    rows = sum(line[6:].strip()[:2].isdigit() or " all " in line[:8] for line in lines if "ready" in line or "no:" in line)
+    others = [line for line in lines if "tuimon demo" in line or "enter attaches" in line]
+    if others:
+        assert rows == 8 and lines.index(others[-1]) < height - 3
+    if height >= 24:
+        assert len(others) == 2
+
+
 def test_ranks_of_a_job_have_a_row_for_all_and_their_launcher_has_none() -> None:
     rows = entries(some())
     assert [name(row) for row in rows][:2] == ["all 4 ranks of llm-7b", "python /home/user/project/train.py --size small"]
@@ -169,7 +227,8 @@ def test_rows_of_a_job_stay_together_also_those_that_cannot_be_attached_to() -> 
 def test_jobs_that_a_shell_has_started_are_no_ranks() -> None:
     shell = Found(1, ["bash", "run.sh"], "launcher", attachable=False, why="..")
     two = [Found(pid, ["/opt/bin/python", f"/srv/{pid}.py"], parent=1) for pid in (2, 3)]
-    assert [row.whole for row in entries([shell, *two])] == [False] * 3
+    assert [(row.key, row.whole) for row in entries([shell, *two])] == [("2", False), ("3", False)]  # "no" says nothing new
+    assert [row.key for row in entries([shell])] == ["1"]
 
     async def body(on: Picking) -> None:
         assert "all ranks" not in on.text.split("\n")[-1]
@@ -270,6 +329,23 @@ def test_a_look_that_takes_long_does_not_hold_up_the_screen_and_one_that_fails_i
             assert "looking for processes failed: OSError: no /proc" in screen_text(app)  # type: ignore[arg-type]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("height", range(1, 8))
+def test_on_few_lines_rows_come_first_and_say_whether_they_can_be_attached_to(height: int) -> None:
+    def text(cursor: str) -> list[str]:
+        return [
+            "".join(part for part, _ in line).rstrip()
+            for line in draw(entries(some()), ListView(cursor=cursor), 20, height, BRAILLE)
+        ]
+
+    able, unable = text("8123"), text("9001")
+    assert any(line.startswith("▸   8123 finetu") for line in able)
+    assert any(line.startswith("▸   9001 no: leg") for line in unable)
+    if height > 1:
+        assert unable[-1].startswith(" no: Python 3.9")
+    if height > 2:
+        assert "PyTorch processes" in able[0] and sum(line[4:8].isdigit() for line in able) == height - 1
 
 
 @pytest.mark.parametrize("glyphs", [BRAILLE, ASCII], ids=lambda glyphs: glyphs.name)

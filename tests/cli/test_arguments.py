@@ -63,6 +63,10 @@ def parsed(*words: str) -> Options:
         ("export", "x", "--to", "csv"),
         ("export", "x", "--to", "svg", "-o", "y"),
         ("--no-such-option",),
+        ("help", "frobnicate"),
+        ("completion",),
+        ("completion", "tcsh"),
+        ("--background", "blue", "list"),
     ],
 )
 def test_wrong_usage_ends_with_2(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,9 +115,10 @@ def test_help_lists_what_there_is_and_nothing_else(capsys: pytest.CaptureFixture
     listed = capsys.readouterr().out
     for command in (
         "attach", "run", "record", "list", "doctor", "demo", "lab", "replay", "report", "compare", "export", "calibrate",
+        "themes", "completion", "help",
     ):  # fmt: skip
-        assert f"\n    {command} " in listed
-    assert "\n    relay " not in listed
+        assert f"\n  {command} " in listed
+    assert "\n  relay " not in listed
 
 
 def test_what_record_is_told() -> None:

@@ -38,3 +38,16 @@ def test_an_installed_package_brings_its_own_demos(tmp_path: object, monkeypatch
     (shipped / "train_small_gpt.py").write_text('"""x"""')
     monkeypatch.setattr("tuimon.__file__", str(tmp_path / "tuimon" / "__init__.py"))
     assert demo.folder() == shipped
+
+
+def test_the_list_has_all_of_them_the_short_ones_first_and_needs_no_torch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert demo.run(None, Options(), list_them=True) == 0
+    lines = capsys.readouterr().out.splitlines()
+    named = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")]
+    folder = demo.folder()
+    assert folder is not None and set(named) == set(demo.available(folder))
+    assert tuple(named[: len(demo.SHORT)]) == demo.SHORT
+    assert all(len(line) <= 80 for line in lines), lines

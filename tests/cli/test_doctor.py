@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.attach.conftest import needs_tracing
+from tuimon import cli
 from tuimon.commands import doctor
 from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, Options
-from tuimon.doctor import Check, attached, gpu, machine, process, terminal
+from tuimon.config import BY_NAME, resolve
+from tuimon.doctor import Check, attached, gpu, machine, process, settings, terminal
 from tuimon.doctor.checks import TooSlow, within
 from tuimon.draw.text import cells
 
@@ -103,9 +105,7 @@ def test_machine(capsys: pytest.CaptureFixture[str]) -> None:
     status = doctor.run(None, Options(format="json", headless=True))
     found = json.loads(capsys.readouterr().out)
     checks = {check["name"]: check for check in found["checks"]}
-    assert {"system", "tuimon", "/proc", "textual", "psutil", "nvidia-ml-py", "rights", "Yama", "socket", "settings"} <= set(
-        checks
-    )
+    assert {"system", "tuimon", "/proc", "textual", "psutil", "nvidia-ml-py", "rights", "Yama", "socket"} <= set(checks)
     assert status == found["status"]
     if "self-test" in checks and checks["self-test"]["state"] == "ok":
         assert status == DONE
@@ -168,14 +168,111 @@ def test_within() -> None:
 
 
 def test_secrets_of_the_environment_are_not_shown() -> None:
-    check = named(terminal.checks({"TUIMON_CONNECT": "secret", "NO_COLOR": "1"}, ask=False), "settings")
-    assert check.what == "TUIMON_CONNECT, NO_COLOR=1"
+    environ = {"TUIMON_CONNECT": "secret", "TUIMON_THEME": "light", "NO_COLOR": "1"}
+    checks = settings.checks(resolve({}, environ, Path("/nowhere")), environ)
+    assert named(checks, "environment").what == "TUIMON_CONNECT is set, too"
+    slips = settings.checks(resolve({}, {}, Path("/nowhere")), {"TUIMON_THEM": "x", "TUIMON_SSH": "y", "TUIMON_STACK": "z"})
+    assert [one.what for one in slips if one.name == "environment"] == [
+        "TUIMON_STACK is no setting; did you mean TUIMON_STACKS?",
+        "TUIMON_THEM is no setting; did you mean TUIMON_THEME?",
+        "TUIMON_SSH is set, too",
+    ]
+    assert "secret" not in str(checks)
+    assert named(checks, "theme").what == "light  from TUIMON_THEME"
+    assert named(checks, "color").what == "none  from NO_COLOR"
 
 
-@pytest.mark.parametrize("answer", [b"\x1b[?2026;2$y\x1b[?62c", b"\x1b[?62c", b""])
+@pytest.mark.parametrize(
+    ("environ", "words", "says"),
+    [
+        ({"TERM": "xterm-256color"}, (), "by the terminal: dark  (default)"),
+        ({"TERM": "linux"}, (), "by the terminal: ansi16  (default)"),
+        ({"TERM": "xterm-256color"}, ("--background", "light"), "by the terminal: light  (default)"),
+        ({"TERM": "linux"}, ("--theme", "light"), "light  from --theme"),
+        ({"NO_COLOR": "1"}, ("--theme", "light"), "light, shown as mono  from --theme"),
+        ({"TUIMON_THEME": "none-such"}, (), "none-such, shown as dark  from TUIMON_THEME"),
+    ],
+)
+def test_the_theme_that_a_screen_would_have(
+    environ: dict[str, str],
+    words: tuple[str, ...],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("NO_COLOR", "COLORTERM", "COLORFGBG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(machine, "checks", list)
+    cli.main(["doctor", "--format", "md", *words])
+    assert f"- **ok** theme: {says}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("environ", "words", "says"),
+    [
+        ({"TERM": "xterm-kitty"}, (), "256, as TERM=xterm-kitty says"),
+        ({"TERM": "linux"}, (), "16 or fewer, as TERM=linux says"),
+        ({"TERM": "linux", "COLORTERM": "TrueColor"}, (), "16 million"),
+        ({"NO_COLOR": "1"}, (), "none, as NO_COLOR asks for"),
+        ({}, ("--no-color",), "none, as --no-color asks for"),
+        ({"NO_COLOR": "1", "TUIMON_COLOR": "auto", "TERM": "xterm-256color"}, (), "256, as"),  # says it of tuimon alone
+        ({"TERM": "dumb"}, (), "told in lines"),
+    ],
+)
+def test_colours_that_there_are(
+    environ: dict[str, str],
+    words: tuple[str, ...],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("COLORTERM", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(machine, "checks", list)
+    monkeypatch.setattr(terminal, "_is_terminal", lambda: True)
+    cli.main(["doctor", "--format", "md", *words])
+    shown = capsys.readouterr().out
+    assert says in shown and "PROBLEM" not in shown
+
+
+def test_settings_that_are_in_force_and_where_they_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("TUIMON_MOUSE", "off")
+    file = tmp_path / "tuimon" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('theme = "nobodys"\nceilings = "mine.toml"\ninterval = "often"\n')
+    cli.main(["doctor", "--no-clipboard", "--format", "md"])
+    shown = capsys.readouterr()
+    for says in (
+        f" file: {file}\n",
+        f" theme: nobodys, shown as dark  from {file}:1\n",
+        " mouse: off  from TUIMON_MOUSE\n",
+        " clipboard: false  from --no-clipboard\n",
+        " slow_over: 10  (default)\n",
+        " ceilings: none  (default)\n",
+        f" not used: {file}:3: interval is 'often'",
+        f" not used: {file}:2: ceilings cannot be used",
+        " themes: there is no theme 'nobodys'; there are dark,",
+    ):
+        assert says in shown.out
+    assert shown.err == ""
+    cli.main(["doctor", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)["settings"]
+    assert set(told) == set(BY_NAME)
+    assert told["theme"] == {"value": "nobodys", "where": f"{file}:1"}
+    assert told["mouse"] == {"value": "off", "where": "TUIMON_MOUSE"}
+    assert told["interval"] == {"value": None, "where": "default"}
+
+
+@pytest.mark.parametrize("answer", [b"\x1b[?2026;2$y\x1b[5;1R\x1b[?62c", b"\x1b[?62c", b""])
 def test_terminal_is_asked(answer: bytes) -> None:
     """On a pseudo-terminal whose other end answers so; what was typed is not lost to an echo."""
-    script = "from tuimon.doctor import terminal; print(terminal._synchronized().what)"
+    script = "from tuimon.doctor import terminal; print([check.what for check in terminal._asked()])"
     leader, follower = pty.openpty()
     source = str(Path(__file__).resolve().parents[2])
     with subprocess.Popen([sys.executable, "-c", script], stdin=follower, stdout=follower, cwd=source) as asking:
@@ -188,7 +285,8 @@ def test_terminal_is_asked(answer: bytes) -> None:
             said += os.read(leader, 1024)
         asking.wait()
     os.close(leader)
-    expected = "drawn whole (synchronized" if b"2026" in answer else "no synchronized output" if answer else "does not answer"
+    whole, told = b"2026" in answer, "no synchronized output" if answer else "nothing: over a slow line"
+    expected = "drawn whole (synchronized" if whole else told
     assert expected.encode() in said
 
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 from tuimon.app.candidate import Candidate
 from tuimon.app.feed import Feed, Group
 from tuimon.app.terminal import prepare_environment, why_no_screen
+from tuimon.app.tour import Tour
 
 __all__ = ["Candidate", "Feed", "Group", "pick", "run_monitor", "warm_up", "why_no_screen"]
 
@@ -33,13 +34,18 @@ def run_monitor(
     mouse: bool | None = None,
     ceilings: Path | None = None,
     front: str | None = None,
+    background: str = "auto",
+    clipboard: bool = True,
+    problems: Sequence[str] = (),
+    tour: Tour | None = None,
 ) -> int:
     """Show the monitor until someone leaves it; see `tuimon.app.run.run`."""
     from tuimon.app.run import run
 
     return run(
-        feed, theme=theme, ascii=ascii, no_color=no_color, interval=interval, mouse=mouse, ceilings=ceilings, front=front
-    )
+        feed, theme=theme, ascii=ascii, no_color=no_color, interval=interval, mouse=mouse, ceilings=ceilings, front=front,
+        background=background, clipboard=clipboard, problems=problems, tour=tour,
+    )  # fmt: skip
 
 
 def pick(
@@ -49,8 +55,14 @@ def pick(
     ascii: bool = False,  # noqa: A002 - the name of the option
     no_color: bool = False,
     mouse: bool | None = None,
+    background: str = "auto",
+    clipboard: bool = True,
+    problems: Sequence[str] = (),
 ) -> list[Found] | None:
     """Let a person choose among the processes that `find` finds; see `tuimon.app.picker.pick`."""
     from tuimon.app import picker
 
-    return picker.pick(find, theme=theme, ascii=ascii, no_color=no_color, mouse=mouse)
+    return picker.pick(
+        find, theme=theme, ascii=ascii, no_color=no_color, mouse=mouse, background=background, clipboard=clipboard,
+        problems=problems,
+    )  # fmt: skip

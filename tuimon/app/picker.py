@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from textual import events, on
@@ -14,17 +14,21 @@ from textual.containers import Container
 from textual.widgets import Input
 
 from tuimon.app import terminal
+from tuimon.app.action import Scope
+from tuimon.app.background import depth, fitting_theme
 from tuimon.app.candidate import Candidate
-from tuimon.app.details.page import heading, prose
-from tuimon.app.keymap.picker import PICKER
-from tuimon.app.panels.frame import PanelLines, fitted
-from tuimon.app.panels.help import entry
-from tuimon.app.picking import Entry, ListView, draw, entries, matching
-from tuimon.app.themed import ThemedApp, choose_theme
+from tuimon.app.commands import Command, Place, listed
+from tuimon.app.everywhere import Everywhere
+from tuimon.app.keymap import HEADINGS, TABLES, actions
+from tuimon.app.keymap.foot import Foot, foot
+from tuimon.app.panels.help import Subject
+from tuimon.app.picking import Entry, ListView, copied, draw, entries, matching
+from tuimon.app.themed import choose_theme
 from tuimon.app.themes import Loaded
+from tuimon.app.widgets.keys_widget import KeysWidget
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.draw.glyphs import GlyphSet
-from tuimon.draw.text import Line, clean, cut, fill
+from tuimon.draw.text import Line
 
 REFRESH_S = 2.0
 """So often it is looked again."""
@@ -36,20 +40,23 @@ FILTER_LABEL = " filter: "
 
 ABOUT = (
     "The Python processes that have torch loaded, or ranks of a job that have not yet. Looking only reads: no process is "
-    "stopped or touched before one is chosen. Dim rows cannot be attached to; the selected one says below why, and what to do. "
-    "What starts ranks (torchrun and the like) stands for all of them."
+    "stopped or touched before one is chosen. A row with `no:` cannot be attached to; when it is selected, why stands below, "
+    "and what to do. What starts ranks (torchrun and the like) stands for all of them."
 )
+
+OWN = frozenset(action.call.partition("(")[0] for action in TABLES["picker"])
+"""Names of the list's own actions."""
 
 Found = TypeVar("Found", bound=Candidate)
 
 
-class PickerApp(ThemedApp[list[Found]], Generic[Found]):
+class PickerApp(Everywhere[list[Found]], Generic[Found]):
     """The list, what is to be said of the selected row, the keys."""
 
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None  # letters are keys until a filter is opened
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(",".join(key.keys), key.call, key.label, id=key.id, show=False) for key in PICKER
+        Binding(",".join(key.keys), key.call, key.label, id=key.id, show=False) for key in actions("picker")
     ]
 
     def __init__(
@@ -60,21 +67,22 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
         glyphs: GlyphSet,
         message: str = "",
         watch: bool = True,
+        colour_off: bool = False,
+        clipboard: bool = True,
     ) -> None:
         """`watch`: look again by itself, and at whether the terminal is still there."""
         super().__init__(themes, theme)
         self.view = ListView()
         self.found: list[Entry[Found]] | None = None
         self._find = find
-        self._glyphs = glyphs
+        self.glyphs, self.colour_off, self.may_copy = glyphs, colour_off, clipboard
         self._message = message
         self._watch = watch
         self._problem = ""
-        self._looking = False
-        self._on_help = False
+        self._looking = self._held = False
         self._signals = terminal.Signals(lambda number: self.exit(return_code=128 + number))
         self.list_lines = LineWidget(id="list")
-        self.keys_line = LineWidget(id="keys")
+        self.keys_line = KeysWidget()
         self.filter_label = LineWidget(id="filter-label")
         self.filter_line = Input(id="filter", placeholder="show rows that hold this text", compact=True)
         self.filter_line.cursor_blink = False
@@ -95,7 +103,7 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
         if self._watch:
             self.set_interval(REFRESH_S, self._beat)
         if self._message:
-            self._say(self._message)
+            self.say(self._message)
         self.action_refresh_list()
 
     def on_unmount(self) -> None:
@@ -122,7 +130,8 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
         if not self.is_headless and terminal.terminal_gone():
             self.exit(return_code=129)
             return
-        self.action_refresh_list()
+        if not self._held:
+            self.action_refresh_list()
 
     def action_refresh_list(self) -> None:
         """Look again, on a thread: thousands of processes take their time."""
@@ -149,26 +158,18 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
         if not self.screen_stack:
             return
         width, height = self.list_lines.size
-        if self._on_help:
-            lines = fitted(_help(width), width, height, self._glyphs)
-        else:
-            lines = draw(self.found, self.view, width, height, self._glyphs, self._problem)
-        self.list_lines.show(lines)
-        self.keys_line.show(fitted(self._keys(width), width, 1, self._glyphs))
+        self.list_lines.show(draw(self.found, self.view, width, height, self.glyphs, self._problem))
+        self.keys_line.tell(self._keys(width), self.glyphs)
         self.filter_label.show([[(FILTER_LABEL, "key-label")]])
 
-    def _keys(self, width: int) -> PanelLines:
-        if self._message:
-            return [[(" ", "text"), (cut(clean(self._message), max(1, width - 2), self._glyphs.ellipsis), "warn")]]
-        if self._on_help:
-            return [[(" ", "text"), ("q", "key"), (" back", "key-label")]]
-        shown = [key for key in PICKER if key.footer is not None and (self._rows or key.id not in ("pick", "filter"))]
+    def _keys(self, width: int) -> Foot:
+        out: dict[str, int | None] = {} if self._rows else dict.fromkeys(("pick", "filter"))
         if not any(row.whole for row in self._rows):
-            shown = [key for key in shown if key.id != "all"]
-        parts = [(key.footer or 0, [(key.shown, "key"), (" " + key.label, "key-label")]) for key in shown]
-        return [[(" ", "text"), *fill(parts, width - 2)]]
+            out["all"] = None
+        return foot("picker", width, self.glyphs, message=self._message, ranks=out)
 
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
+        """A word to the person, at the bottom, for a few seconds."""
         self._message = message
         self.set_timer(MESSAGE_S, self._unsay)
         self.paint()
@@ -190,39 +191,50 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
     def action_pick(self) -> None:
         """This one."""
         row = self._selected
-        if self._on_help:
-            self.action_help()
-        elif row is None:
+        if row is None:
             return
-        elif row.chosen:
+        if row.chosen:
             self.exit(row.chosen)
         else:
-            self._say("it cannot be attached to; why stands above")
+            self.say("it cannot be attached to; why stands above")
 
     def action_pick_all(self) -> None:
         """All ranks of its job."""
-        if self._on_help:
-            return
         row = self._selected
         whole = next((one for one in self.found or [] if row is not None and one.whole and one.key == row.group), None)
         if row is not None and not row.chosen:
-            self._say("it cannot be attached to; why stands above")
+            self.say("it cannot be attached to; why stands above")
         elif whole is None:
-            self._say("it is no part of a job of several ranks that can be attached to")
+            self.say("it is no part of a job of several ranks that can be attached to")
         else:
             self.exit(whole.chosen)
 
     def action_leave(self) -> None:
-        """None of them; from the help page, back."""
-        if self._on_help:
-            self.action_help()
-        else:
-            self.exit(None)
+        """None of them."""
+        self.exit(None)
 
-    def action_help(self) -> None:
-        """The page with the keys, or back from it."""
-        self._on_help = not self._on_help
-        self.paint()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The list's keys are not those of the screens that lie over it."""
+        return len(self.screen_stack) < 2 or action not in OWN
+
+    def subject(self) -> Subject:
+        """The list; or the screen that lies over it."""
+        scope: Scope = getattr(self.screen, "SCOPE", "picker")
+        return Subject(scope, HEADINGS[scope], (ABOUT,) if scope == "picker" else ())
+
+    def commands(self) -> Iterable[Command]:
+        """All that can be done."""
+        return listed(self, [Place("picker", self)])
+
+    def action_hold(self) -> None:
+        """The list stands still, or no longer."""
+        self._held = not self._held
+        self.say("the list stands still; space: it goes on" if self._held else "the list goes on")
+
+    def action_copy(self) -> None:
+        """The selected row."""
+        row = self._selected
+        self.say(self.copy_text(copied(row)) if row is not None else "there is no row here yet")
 
     def action_move(self, step: int) -> None:
         """Another row."""
@@ -232,28 +244,24 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
         """A page on or back."""
         self._go(self.view.at + step * self.view.page)
 
-    def action_end(self, at: int) -> None:
+    def action_end(self, way: int) -> None:
         """The first or the last."""
-        self._go(at if at >= 0 else len(self._rows) - 1)
+        self._go(0 if way < 0 else len(self._rows) - 1)
 
     def _go(self, at: int) -> None:
         rows = self._rows
-        if rows and not self._on_help:
+        if rows:
             self.view.at = min(max(0, at), len(rows) - 1)
             self.view.cursor = rows[self.view.at].key
             self.paint()
 
     def action_undo(self) -> None:
-        """Back from the help page; else take the filter away."""
-        if self._on_help:
-            self.action_help()
-        elif self.filter_line.display or self.view.filter:
+        """Take the filter away."""
+        if self.filter_line.display or self.view.filter:
             self._close_filter(keep=False)
 
     def action_filter(self) -> None:
         """Open the line that a filter is typed in."""
-        if self._on_help:
-            return
         self.filter_label.display = self.filter_line.display = True
         self.keys_line.display = False
         self.filter_line.value = self.view.filter
@@ -292,14 +300,7 @@ class PickerApp(ThemedApp[list[Found]], Generic[Found]):
 
 
 def _is_head(line: Line) -> bool:
-    return bool(line) and line[0][1] == "head"
-
-
-def _help(width: int) -> PanelLines:
-    lines: PanelLines = [[("which process is to be watched", "title-focus")], *prose(ABOUT, width), *heading("keys")]
-    for key in PICKER:
-        lines += entry(key.shown, key.help, width)
-    return lines
+    return any(role == "head" for _, role in line)
 
 
 def pick(
@@ -309,6 +310,9 @@ def pick(
     ascii: bool,  # noqa: A002
     no_color: bool,
     mouse: bool | None,
+    background: str = "auto",
+    clipboard: bool = True,
+    problems: Sequence[str] = (),
 ) -> list[Found] | None:
     """Let a person choose among the processes that `find` finds (called on a thread, every two seconds).
 
@@ -316,10 +320,11 @@ def pick(
     screen (`why_no_screen`).
     """
     terminal.prepare_environment()
-    colour_off = no_color or terminal.no_colour_wanted()
     os.environ.pop("NO_COLOR", None)  # as in `run`: our theme without colours does it
-    themes, chosen, problems = choose_theme(theme, colour_off)
-    app = PickerApp(find, themes, chosen, terminal.choose_glyphs(ascii), "; ".join(problems))
+    fitting = fitting_theme(theme, background, "none" if no_color else depth())
+    themes, chosen, found = choose_theme(fitting, no_color)
+    told = "; ".join([*problems, *found])
+    app = PickerApp(find, themes, chosen, terminal.choose_glyphs(ascii), told, colour_off=no_color, clipboard=clipboard)
     try:
         return app.run(mouse=mouse if mouse is not None else not terminal.over_ssh())
     except OSError:

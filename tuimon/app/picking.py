@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 from tuimon.app.candidate import Candidate
+from tuimon.app.filtering import matches
 from tuimon.app.panels.frame import PanelLines, fitted, plural
 from tuimon.draw import format as fmt
 from tuimon.draw.glyphs import GlyphSet
@@ -19,14 +20,35 @@ from tuimon.draw.text import Line, clean, cut, pad, two_ends, wrap
 ABOUT_LINES = 3
 """Lines for the selected row; where the terminal has room always so many, or the list would jump."""
 
-LOW = 14
-"""Of a terminal with fewer lines, the list gets what it can."""
+LOW, TINY = 14, 8
+"""Of a terminal with fewer lines, the list gets what it can; below the second all but rows goes."""
 
 WHAT_ELSE = (
     ("tuimon run -- python train.py", "start a program and watch it"),
-    ("tuimon demo", "see what it looks like"),
+    ("tuimon demo --tour", "a walk through the screens"),
     ("tuimon attach ssh://host/PID", "a process of another host"),
 )
+
+WHAT_HAPPENS = "enter attaches, q leaves; until then nothing is touched"
+
+WHY_NOT = {
+    "uid": "other user", "denied": "not allowed", "may-not-write": "not allowed", "seccomp": "sandboxed",
+    "seccomp-strict": "sandboxed", "old-python": "Python {python}", "new-python": "Python {python}", "stopped": "stopped",
+    "zombie": "has ended", "ended": "has ended", "ending": "is ending", "dead": "has ended", "traced": "debugged",
+    "already-attached": "tuimon is in", "arch": "other CPU kind", "platform": "other CPU kind", "self": "is tuimon",
+    "not-python": "no Python", "not-found": "Python unknown", "no-symbols": "Python unknown", "free-threaded": "free-threaded",
+    "remote-debug-off": "debugging off", "uninterruptible": "hangs", "no-files": "no free files", "launcher": "starts ranks",
+    "no-socket-dir": "no socket", "old-kernel": "old kernel",
+}  # fmt: skip
+"""A refusal's code -> why not, in a word or two; the sentence stands below for the selected row."""
+
+LONGEST_WHY = 18
+
+NOT = "no: "
+"""What stands before the command of a row that cannot be attached to, where the column has no room."""
+
+NARROW, LEAST_COMMAND = 70, 16
+"""Below so many cells a command may have so few, rather than that a column is left out."""
 
 RANDOM_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """What torchrun calls a job that nobody named: no use to a person."""
@@ -73,7 +95,8 @@ class ListView:
 def entries(found: Sequence[Found]) -> list[Entry[Found]]:
     """The rows: jobs of several ranks first as a whole, then one by one; what cannot be attached to is last.
 
-    The processes are in the order in which they are to be shown. A launcher stands for its ranks and has no row of its own.
+    The processes are in the order in which they are to be shown. A launcher stands for what it started, and has no row of its
+    own where that is on the list.
     """
     groups: dict[str, list[Found]] = {}
     of: dict[int, str] = {}
@@ -86,15 +109,13 @@ def entries(found: Sequence[Found]) -> list[Entry[Found]]:
             of[one.pid] = key
     groups = {key: ranks for key, ranks in groups.items() if sum(one.attachable for one in ranks) > 1}
     blocks: dict[str, list[Entry[Found]]] = {}
-    covered: set[int] = set()
+    covered = {one.parent for one in found} & {*launchers}
     for one in found:
         group = of.get(one.pid)
         if group not in groups:
             blocks[str(one.pid)] = [Entry(str(one.pid), (one,))]
         elif group not in blocks:
             head = launchers.get(one.parent) if one.parent is not None else None
-            if head is not None:
-                covered.add(head.pid)
             ranks = [Entry(str(rank.pid), (rank,), None, group) for rank in groups[group]]
             blocks[group] = [Entry(group, tuple(groups[group]), head, group), *ranks]
     shown = [block for block in blocks.values() if block[0].whole or block[0].found[0].pid not in covered]
@@ -108,9 +129,15 @@ def _is_python(one: Candidate) -> bool:
 
 
 def matching(rows: Sequence[Entry[Found]], text: str) -> list[Entry[Found]]:
-    """The rows that hold the text."""
-    wanted = text.casefold()
-    return [row for row in rows if wanted in _text(row).casefold()]
+    """The rows that the filter lets through."""
+    return [row for row in rows if matches(text, _text(row))]
+
+
+def copied(row: Entry[Found]) -> str:
+    """A row as a line of text: the PID, whose it is, what it runs."""
+    one = row.head or row.found[0]
+    whole = f"{len(row.found)} ranks of {row.group}: " if row.whole else ""
+    return f"{whole}pid {one.pid}{f' of {one.user}' if one.user else ''}: {clean(shlex.join(one.command))}"
 
 
 def _text(row: Entry[Found]) -> str:
@@ -147,12 +174,32 @@ def program(words: Sequence[str]) -> str:
 COLUMNS = (
     Column("rank", "ranks", 5, right=True, rank=2),
     Column("pid", "pid", 7, right=True),
-    Column("user", "user", 4, flex=1, most=12, snug=True, rank=5),
+    Column("user", "user", 5, flex=1, most=12, snug=True, rank=5),
     Column("gpu", "gpu", 3, right=True, rank=4),
     Column("age", "age", 6, right=True, rank=3),
     Column("python", "python", 6, right=True, rank=6),
-    Column("command", "command", 12, flex=8),
+    Column("attach", "attach", 6, rank=1),
+    Column("command", "command", 27, flex=8),
 )
+
+
+SELDOM: dict[str, Callable[[Entry[Any]], bool]] = {
+    "rank": lambda row: any(one.rank is not None for one in row.found),
+    "gpu": lambda row: any(one.gpus for one in row.found),
+}
+"""Columns that are left out where no row has anything in them."""
+
+
+def attach_words(row: Entry[Found]) -> tuple[str, str]:
+    """Whether a row can be attached to, in a word or two, and its role: `ready`, `no torch yet`, `no: other user`."""
+    first = row.found[0]
+    if row.whole:
+        lacking = len(row.found) - len(row.chosen)
+        return (f"{lacking} cannot", "warn") if lacking else ("ready", "good")
+    if not row.chosen:
+        word = WHY_NOT.get(first.code or "", (first.code or "refused").replace("-", " "))
+        return f"no: {clean(word.format(python=first.python or 'unknown'))}"[:LONGEST_WHY], "warn"
+    return ("no torch yet", "note") if first.has_torch is False else ("ready", "good")
 
 
 def _cells(row: Entry[Found], glyphs: GlyphSet) -> Cells:
@@ -180,6 +227,7 @@ def _cells(row: Entry[Found], glyphs: GlyphSet) -> Cells:
         "gpu": (_numbers(gpus) or fmt.UNKNOWN, "gpu" if row.chosen else role),
         "age": (fmt.age(max(one.age for one in row.found)), role),
         "python": (first.python or fmt.UNKNOWN, role),
+        "attach": attach_words(row),
         "command": words,
     }
 
@@ -204,7 +252,8 @@ def draw(
     if width <= 0 or height <= 0:
         return []
     shown = matching(found, view.filter) if found is not None else []
-    lines = [_head(found, width)] if height >= 6 else []
+    tiny = height < TINY
+    lines = [] if tiny else [_head(found, width)]
     title = "PyTorch processes"
     note = f"filter {clean(view.filter)!r}: {len(shown)} of {len(found or ())}" if view.filter else ""
     lines.append(_rule(title, note, width, glyphs))
@@ -212,24 +261,55 @@ def draw(
         return fitted(lines + _nothing(found, view, problem, width, height - len(lines)), width, height, glyphs)
     _place(shown, view)
     about = _about(shown[view.at], width, height < LOW, glyphs)
-    room = max(1, height - len(lines) - 1 - len(about))
+    if tiny:  # a row, and why it cannot be attached to, come before a title
+        lines, about = lines[: height - 2], _about_tiny(shown[view.at], width, glyphs)[: height - 1]
+    room = max(1, height - len(lines) - (not tiny) - len(about))
     view.page = max(1, room)
     view.top = window(len(shown), view.at, view.top, room)
     visible = shown[view.top : view.top + room]
-    if len(visible) < len(shown):
+    if len(visible) < len(shown) and lines:
         lines[-1] = _rule(
             title, f"{view.top + 1}-{view.top + len(visible)} of {len(shown)}" + (note and f"; {note}"), width, glyphs
         )
     cells = [_cells(row, glyphs) for row in visible]
-    note_widths(COLUMNS, cells, view.widths)
-    placed = layout(COLUMNS, width - 1, view.widths)
-    lines.append([(" ", "head"), *head_line(placed, width - 1, None, "", glyphs.ellipsis)])
+    columns = [column for column in COLUMNS if column.name not in SELDOM or any(map(SELDOM[column.name], found or ()))]
+    if width < NARROW:
+        columns[-1] = replace(columns[-1], width=LEAST_COMMAND)
+    note_widths(columns, cells, view.widths)
+    for row in found or ():
+        view.widths.see("attach", len(attach_words(row)[0]))  # of all rows: or it would grow while one scrolls
+    placed = layout(columns, width - 1, view.widths)
+    if not placed.has("attach"):
+        cells = [_marked(row, one) for row, one in zip(visible, cells, strict=True)]
+    if not tiny:
+        lines.append([(" ", "text"), *head_line(placed, width - 1, None, "", glyphs.ellipsis)])
     for at, row_cells in enumerate(cells, view.top):
         role = "selected" if at == view.at else None
         edge = glyphs.right if at == view.at else " "
         lines.append([(edge, role or "text"), *row_line(placed, row_cells, width - 1, glyphs.ellipsis, role)])
-    lines += [[] for _ in range(height - len(about) - len(lines))]
+    lines += _below(width, height - len(about) - len(lines))
     return fitted(lines + about, width, height, glyphs)
+
+
+def _marked(row: Entry[Found], cells: Cells) -> Cells:
+    """A row whose command says that it cannot be attached to: there is no room for a column that does."""
+    told = cells["command"]
+    if row.chosen or not callable(told):
+        return cells
+
+    def words(width: int) -> tuple[str, str]:
+        text, role = told(max(0, width - len(NOT)))
+        return (NOT + text)[:width], role
+
+    return {**cells, "command": words}
+
+
+def _about_tiny(row: Entry[Found], width: int, glyphs: GlyphSet) -> PanelLines:
+    """The selected row in a line, where it cannot be attached to: why."""
+    if row.chosen:
+        return []
+    words, role = attach_words(row)
+    return [[(" ", "text"), (cut(f"{words}; {clean(row.found[0].why or '')}", max(1, width - 2), glyphs.ellipsis), role)]]
 
 
 def _place(shown: Sequence[Entry[Found]], view: ListView) -> None:
@@ -243,15 +323,19 @@ def _place(shown: Sequence[Entry[Found]], view: ListView) -> None:
 
 
 def _head(found: Sequence[Entry[Found]] | None, width: int) -> Line:
-    question = (
-        "which process is to be watched?" if found is None or found else "nothing to watch yet: tuimon run, or tuimon demo"
-    )
+    question = "which process is to be watched?" if width >= 74 else "which one?"
+    if found is not None and not found:
+        question = "nothing to watch yet: tuimon run, or tuimon demo"
     left: Line = [(" tuimon", "brand"), (f"   {question}", "text")]
     if found is None:
         right: Line = [("looking", "dim")]
+    elif not found:
+        right = []  # the question says it
     else:
         able = sum(1 for row in found if row.chosen and not row.whole)
         right = [(f"{able} can be attached to", "good" if able else "dim")]
+        cannot = sum(1 for row in found if not row.chosen)
+        right += [(f", {cannot} cannot", "dim")] if cannot else []
     return two_ends(left, right, width - 1)
 
 
@@ -273,14 +357,23 @@ def _nothing(found: Sequence[Entry[Found]] | None, view: ListView, problem: str,
         return [[(" nothing matches the filter; esc takes it away", "note")]]
     words = "no PyTorch process here that this user may see; it is looked for every two seconds"
     lines: PanelLines = [[(" ", "text"), (piece, "text")] for piece in wrap(words, width - 2)]
-    lines.append([])
-    size = max(len(what) for what, _ in WHAT_ELSE)
-    for what, meaning in WHAT_ELSE:
-        if width >= size + 20:
-            lines.append([(" ", "text"), (pad(what, size), "key"), ("  " + meaning, "note")])
-        else:
-            lines.append([(" ", "text"), (what, "key")])
+    lines += [[], *_what_else(width)]
     return lines[: max(0, room)]
+
+
+def _below(width: int, room: int) -> PanelLines:
+    """What stands below a list that leaves `room` lines: what the keys do, and what else there is."""
+    told: PanelLines = [[(f" {WHAT_HAPPENS}", "note")], [], *_what_else(width)]
+    shown = told if room > len(told) else told[:1] if room > 1 else []
+    return [*([] for _ in range(max(0, room - len(shown)))), *shown]
+
+
+def _what_else(width: int) -> PanelLines:
+    """What can be done without any of the rows."""
+    size = max(len(what) for what, _ in WHAT_ELSE)
+    if width < size + 20:
+        return [[(" ", "text"), (what, "key")] for what, _ in WHAT_ELSE]
+    return [[(" ", "text"), (pad(what, size), "key"), (f"  {meaning}", "note")] for what, meaning in WHAT_ELSE]
 
 
 def _about(row: Entry[Found], width: int, low: bool, glyphs: GlyphSet) -> PanelLines:

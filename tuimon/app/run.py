@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuimon.app import terminal
+from tuimon.app.background import depth, fitting_theme
 from tuimon.app.feed import Feed, Group
 from tuimon.app.plane import Compute
 from tuimon.model import Model
@@ -15,6 +18,11 @@ from tuimon.roofline.ceilings import CeilingError
 from tuimon.roofline.inforce import Known, known
 from tuimon.roofline.live import roofline
 from tuimon.roofline.points import Roofline
+
+if TYPE_CHECKING:
+    from tuimon.app.app import MonitorApp
+    from tuimon.app.settings import Settings
+    from tuimon.app.tour import Tour
 
 LOCAL_HZ, SSH_HZ = 4.0, 2.0
 HUNG_UP = 129
@@ -36,6 +44,10 @@ def run(
     mouse: bool | None,
     ceilings: Path | None = None,
     front: str | None = None,
+    background: str = "auto",
+    clipboard: bool = True,
+    problems: Sequence[str] = (),
+    tour: Tour | None = None,
 ) -> int:
     """Show the monitor until someone leaves it. Gives the status to exit with: 0, or 128 and the signal that ended it, or 3
     where tuimon was refused by all that it should attach to.
@@ -43,7 +55,9 @@ def run(
     `interval` is seconds between drawings (None: 4 times a second, 2 over SSH). `mouse` None: on, but off over SSH, where a
     line that drops would leave the terminal reporting every motion into the shell. `ceilings` is a file of the user's own ones,
     beside that of his folder. `front` names the panel that has the screen to itself at the start. Where there is no terminal to
-    draw on, the reason goes to stderr, the job is let go, and the status is 1.
+    draw on, the reason goes to stderr, the job is let go, and the status is 1. `background` of the terminal: "dark", "light" or
+    "auto"; `no_color` is all there is to it, NO_COLOR included; `clipboard`: whether a copied row may go to the terminal's.
+    `problems`: what is to be said at the start of settings. `tour` leads a newcomer through the screens.
     """
     why_not = terminal.why_no_screen()
     if why_not is not None:
@@ -51,7 +65,7 @@ def run(
         feed.detach()
         return 1
     terminal.prepare_environment()
-    colour_off = no_color or terminal.no_colour_wanted()
+    colour_off = no_color
     os.environ.pop("NO_COLOR", None)  # our theme without colours does it; Textual's own way gives shades of grey
 
     from tuimon.app.app import MonitorApp
@@ -59,8 +73,11 @@ def run(
     from tuimon.app.themed import choose_theme
 
     ssh = terminal.over_ssh()
-    themes, chosen, problems = choose_theme(theme, colour_off)
-    figures = _known(ceilings, problems)
+    mouse = not ssh if mouse is None else mouse
+    colours = "none" if colour_off else depth()
+    themes, chosen, found = choose_theme(fitting_theme(theme, background, colours), colour_off)
+    told = [*problems, *found]
+    figures = _known(ceilings, told)
     if interval is None:
         hertz = SSH_HZ if ssh else LOCAL_HZ
     else:
@@ -71,17 +88,20 @@ def run(
         theme=chosen,
         hertz=hertz,
         colour_off=colour_off,
+        mouse=mouse,
+        clipboard=clipboard,
+        depth=colours,
         ceilings=figures.ceilings,
         roofline=_roofline_of(figures),
-        problems=tuple(problems),
+        problems=tuple(told),
     )
-    app = MonitorApp(feed, settings)
+    app = MonitorApp(feed, settings) if tour is None else _led(tour, feed, settings)
     if front is not None:
         app.main.focus_id = app.main.zoomed = front
     if len(app.pump.watched) > MANY:
         collect_seldom()
     try:
-        app.run(mouse=mouse if mouse is not None else not ssh)
+        app.run(mouse=mouse)
     except OSError:
         if not terminal.terminal_gone():
             raise
@@ -91,6 +111,12 @@ def run(
         if app.recorded:
             print(f"tuimon: {app.recorded}", file=sys.stderr)  # noqa: T201
     return app.return_code or 0
+
+
+def _led(tour: Tour, feed: Feed | Group, settings: Settings) -> MonitorApp:
+    from tuimon.app.screens.tour import TourApp
+
+    return TourApp(tour, feed, settings)
 
 
 def collect_seldom() -> None:

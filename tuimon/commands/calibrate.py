@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -14,9 +12,9 @@ from typing import Any
 from tuimon.commands.calibration_table import lines, markdown
 from tuimon.commands.idle_gpus import Gpu, gpus
 from tuimon.commands.options import DONE, FAILED, USAGE, Options, deliver, say
+from tuimon.commands.progress import LiveLine, bar
 from tuimon.commands.torch_found import Interpreter, interpreter
 from tuimon.draw import format as fmt
-from tuimon.draw.text import clean
 from tuimon.report.render import to_json
 from tuimon.roofline import calibration, hardware
 from tuimon.roofline.calibration import Calibration, CalibrationError
@@ -123,7 +121,7 @@ def _of_the_cpu(found: Interpreter, threads: int | None) -> tuple[Calibration | 
     say(f"measuring {cpu.name}, {cpu.cpus} CPUs, for about {asked['budget_s'] + 0.5:.0f} s; leave the machine alone meanwhile")
     # its own number of threads is what torch takes without being told, as most jobs do
     environment = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    with Progress() as progress:
+    with Progress(asked["budget_s"]) as progress:
         measured = measure(found.python, asked, found.path, progress, environment)
     came = outcomes(measured, _now(), lambda of: "matrix", clock_mhz=cpu.clock_mhz)
     new = Calibration(
@@ -150,7 +148,7 @@ def _of_a_gpu(found: Interpreter, gpu: Gpu | str) -> tuple[Calibration | None, l
     )
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order in which NVML counts
-    with Progress() as progress:
+    with Progress(asked["budget_s"]) as progress:
 
         def on(kind: str, message: Mapping[str, Any]) -> None:
             progress(kind, message)
@@ -276,21 +274,20 @@ def _keep(new: Calibration) -> Calibration:
     return new
 
 
-class Progress:
+class Progress(LiveLine):
     """What is going on, on stderr: one line that changes on a terminal, else a line for each part."""
 
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
+    def __init__(self, budget_s: float) -> None:
+        """`budget_s`: how long the child may take."""
+        super().__init__()
+        self._budget_s = budget_s
+        self._began = time.monotonic()
         self._probes: dict[str, str] = {}
         self._best: dict[str, float] = {}
-        self._count = 0
 
     def __enter__(self) -> Progress:
+        self._bar("starting Python with torch")
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._write("\r\x1b[K")
 
     def __call__(self, kind: str, message: Mapping[str, Any]) -> None:
         """Take in a line of the child's."""
@@ -302,26 +299,21 @@ class Progress:
         elif kind == "probe":
             of = message.get("dtype") or message.get("boundary")
             self._probes[str(message["probe"])] = f"{of} {message['way']}"
-        elif kind == "repeat" and self._live:
-            self._count += 1
+        elif kind == "repeat" and self.live:
             number, rate = str(message["probe"]), float(message["rate"])
             name = self._probes.get(number, "")
             self._best[number] = max(rate, self._best.get(number, 0.0))
             unit = "B/s" if name[:3] in ("DRA", "LLC", "HBM") else "FLOP/s"
-            line = f"repeat {self._count}: {name} {fmt.si(rate, unit)} (best {fmt.si(self._best[number], unit)})"
-            self._write(f"\r\x1b[K{clean(line)[: shutil.get_terminal_size().columns - 1]}")
+            self._bar(f"{name} {fmt.si(rate, unit)} (best {fmt.si(self._best[number], unit)})")
+
+    def _bar(self, text: str) -> None:
+        took = time.monotonic() - self._began
+        left = max(0.0, self._budget_s - took)
+        self.show(f"{bar(took / self._budget_s)} {left:3.0f} s left  {text}")
 
     def _say(self, text: str) -> None:
-        if self._live:
-            self._write("\r\x1b[K")
+        self.clear()
         say(text)
-
-    def _write(self, text: str) -> None:
-        try:
-            sys.stderr.write(text)
-            sys.stderr.flush()
-        except OSError:
-            pass  # nobody listens
 
 
 # ------------------------------------------------------------------------------------------------- what is delivered

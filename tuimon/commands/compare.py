@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tuimon.commands.options import DONE, FAILED, Options, deliver, say
+from tuimon.commands.progress import Reading
 from tuimon.model import Model
-from tuimon.sources.files import Opened, Progress, open_any
+from tuimon.sources.files import Opened, open_any
 from tuimon.sources.trace_file import Unreadable
-
-TOLD_EVERY_S = 3.0
-"""So often it is said how far a large file has been read."""
 
 
 @dataclass(frozen=True)
@@ -64,21 +61,9 @@ def read(path: Path, judge: Callable[[Model], None] | None = None) -> Read:
     if judge is not None:
         judge(model)
     try:
-        for batch in opened.events(_narrated(path)):
-            model.apply(batch)
+        with Reading(path.name, [opened.path]) as reading:
+            for batch in opened.events(reading.part(0)):
+                model.apply(batch)
     except OSError as error:
         raise Unreadable(f"could not be read to its end: {(error.strerror or str(error)).lower()}") from None
     return Read(opened, model, len(members))
-
-
-def _narrated(path: Path) -> Progress:
-    told = time.monotonic()
-
-    def progress(done: int, of: int) -> None:
-        nonlocal told
-        now = time.monotonic()
-        if of and now - told >= TOLD_EVERY_S:
-            told = now
-            say(f"reading {path.name}: {min(1.0, done / of):.0%}")
-
-    return progress

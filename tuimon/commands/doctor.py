@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, Options, deliver
-from tuimon.doctor import Check, ceilings, gpu, machine, process, terminal
+from tuimon.doctor import Check, ceilings, gpu, machine, process, settings, terminal
+from tuimon.doctor.checks import note
 from tuimon.draw.text import ascii_only, clean, wrap
 from tuimon.report.render import to_json
 
@@ -30,12 +31,24 @@ def run(pid: int | None, options: Options) -> int:
         gpus = gpu.checks()
         names = [check.what for check in gpus if check.state == "ok" and check.name.startswith("GPU ")]
         found = [*machine.checks(), *gpus, *ceilings.checks(names, options.ceilings)]
-        found += terminal.checks(theme=options.theme, ask=options.screen)
+        from tuimon.app.background import depth
+
+        why_none = options.config.values["color"].where if options.config is not None and options.no_color else ""
+        found += terminal.checks(ask=options.screen, colours=depth(), without=why_none)
+        if options.config is not None:
+            found += [*settings.checks(options.config, theme=_theme_here(options)), *_themes(options.theme)]
         bad = {(check.part, check.name) for check in found if check.state == "problem"}
         status = FAILED if bad & DECIDING else DONE
     colour = options.format == "text" and options.output is None and sys.stdout.isatty() and not options.no_color
     if options.format == "json":
-        report = {"schema": SCHEMA, "pid": pid, "status": status, "checks": [asdict(check) for check in found]}
+        report: dict[str, object] = {
+            "schema": SCHEMA,
+            "pid": pid,
+            "status": status,
+            "checks": [asdict(check) for check in found],
+        }
+        if pid is None and options.config is not None:
+            report["settings"] = settings.as_json(options.config)
         text = to_json(report)
     elif options.format == "md":
         text = "".join(f"{line}\n" for line in markdown(found))
@@ -46,6 +59,28 @@ def run(pid: int | None, options: Options) -> int:
         if options.ascii:
             text = "\n".join(map(ascii_only, text.split("\n")))
     return deliver(text, options.output, coloured=colour) or status
+
+
+def _theme_here(options: Options) -> str:
+    """The theme that a screen would begin with; the terminal is asked for its ground where there is one."""
+    from tuimon.app.background import depth, fitting_theme, ground
+    from tuimon.app.themes import DEFAULT, MONO, load_themes
+
+    if options.no_color:
+        return MONO
+    found = fitting_theme(options.theme, options.background, depth(), ground if options.screen else lambda: "unknown")
+    return found if found in load_themes().themes else DEFAULT
+
+
+def _themes(wanted: str | None) -> list[Check]:
+    """What is wrong with themes: files that are none, a name that is none's."""
+    from tuimon.app.themes import load_themes
+
+    found = load_themes()
+    wrong = list(found.problems)
+    if wanted is not None and wanted not in found.themes:
+        wrong.append(f"there is no theme {wanted!r}; there are {', '.join(found.themes)}")
+    return [note("settings", "themes", problem, "tuimon themes") for problem in wrong]
 
 
 def lines(checks: Sequence[Check], width: int = WIDTH, *, colour: bool = False) -> list[str]:

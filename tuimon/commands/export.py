@@ -14,11 +14,13 @@ from typing import IO, NamedTuple
 
 from tuimon import events as ev
 from tuimon.commands.options import DONE, FAILED, USAGE, say
+from tuimon.commands.places import why_no_file
+from tuimon.commands.progress import Reading
 from tuimon.draw.text import clean
 from tuimon.model import Model
 from tuimon.report import perfetto, series
 from tuimon.report.seen import begin_of
-from tuimon.sources.files import Opened, no_progress, open_any
+from tuimon.sources.files import Opened, Progress, open_any
 from tuimon.sources.trace_file import Unreadable
 
 STDOUT = Path("-")
@@ -38,8 +40,8 @@ class Begun(NamedTuple):
 
 def run(path: Path, to: str, output: Path) -> int:
     """Write it. Gives an exit status: 1, with a sentence, where the file cannot be read or the other not be written."""
-    if output != STDOUT and (output.is_dir() or not output.parent.is_dir()):
-        say(f"{output} is a directory; name a file" if output.is_dir() else f"there is no directory {output.parent}")
+    if output != STDOUT and (why_not := why_no_file(output, "what is exported")) is not None:
+        say(why_not)
         return USAGE
     with contextlib.suppress(OSError):
         if output != STDOUT and os.path.samefile(path, output):
@@ -47,7 +49,10 @@ def run(path: Path, to: str, output: Path) -> int:
             return USAGE
     try:
         members, left = open_any(path)
-        ranks = [_begun(one) for one in members]
+        reading = Reading(path.name, [one.path for one in members])
+        reading.live = reading.live and not (output == STDOUT and sys.stdout.isatty())
+        with reading:
+            ranks = [_begun(one, reading.part(number)) for number, one in enumerate(members)]
     except Unreadable as error:
         say(f"{clean(str(path))} {clean(str(error))}")
         return FAILED
@@ -57,7 +62,7 @@ def run(path: Path, to: str, output: Path) -> int:
         say(f"{clean(str(path))} is a table of Nsight Compute: nothing in it has a time, so there is nothing to export")
         return FAILED
     try:
-        with _written(output) as out:
+        with reading, _written(output) as out:
             (_perfetto if to == "perfetto" else _csv)(out, ranks)
     except Unreadable as error:
         say(f"{clean(str(path))} {clean(str(error))}")
@@ -73,8 +78,8 @@ def run(path: Path, to: str, output: Path) -> int:
     return DONE
 
 
-def _begun(opened: Opened) -> Begun:
-    batches = opened.events(no_progress)
+def _begun(opened: Opened, progress: Progress) -> Begun:
+    batches = opened.events(progress)
     head, first_ns, first_s = begin_of(batches)
     return Begun(opened, chain(head, batches), first_ns, first_s)
 
@@ -125,10 +130,15 @@ def _follow(one: Begun, model: Model, member: perfetto.Member | series.Member) -
 
 @contextlib.contextmanager
 def _written(output: Path) -> Iterator[IO[str]]:
-    """What to write into, packed where its name ends in .gz. A file is there whole or not at all."""
+    """What to write into, packed where its name ends in .gz. A file is there whole or not at all; a device or a pipe that is
+    there is written into, never replaced."""
     if output == STDOUT:
         yield sys.stdout
         sys.stdout.flush()
+        return
+    if os.path.exists(output) and not os.path.isfile(output):
+        with output.open("w", encoding="utf-8", newline="") as out:
+            yield out
         return
     beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:

@@ -36,12 +36,6 @@ def run(args: argparse.Namespace, options: Options) -> int:
             say(str(error))
             return FAILED
     if options.screen and options.output is None:
-        from tuimon.app import why_no_screen
-
-        why_not = why_no_screen()
-        if why_not is not None:
-            say(why_not)
-            return FAILED
         from tuimon.app.lab_app import run as show
 
         return show(
@@ -49,6 +43,10 @@ def run(args: argparse.Namespace, options: Options) -> int:
             theme=options.theme,
             ascii=options.ascii,
             no_color=options.no_color,
+            mouse=options.mouse,
+            background=options.background,
+            clipboard=options.clipboard,
+            problems=options.problems,
             walk=walk,
             walking=args.walk is not None,
         )

@@ -31,12 +31,15 @@ their launchers (torchrun, mpirun, srun); loader and compile workers are left ou
 HINTS = """\
 tuimon attach PID              watch one of these
 tuimon run -- python train.py  start a program and watch it
-tuimon demo                    see what it looks like
+tuimon demo --tour             a walk through the screens
 """
 
 
-def run(options: Options, far: Far | None = None, *, hints: bool = False) -> int:
-    """Deliver the list in `options.format`. Looks from outside only: no process is stopped or touched."""
+def run(options: Options, far: Far | None = None, *, hints: bool = False, pids: bool = False) -> int:
+    """Deliver the list in `options.format`. Looks from outside only: no process is stopped or touched.
+
+    `pids`: only the numbers of those that can be attached to, launchers of such ones too, for a shell's completion.
+    """
     where = "" if far is None else _option(far)
     try:
         targets = find_targets() if not where or far is None else _of_another_host(far)
@@ -46,7 +49,9 @@ def run(options: Options, far: Far | None = None, *, hints: bool = False) -> int
     except ValueError as error:
         say(str(error))
         return USAGE
-    if options.format == "json":
+    if pids:
+        text = "".join(f"{target.pid}\n" for target in targets if attach_word(target) != "no")
+    elif options.format == "json":
         entries = [asdict(target) for target in targets]
         text = to_json({"schema": SCHEMA, "targets": entries})
     else:
@@ -75,6 +80,8 @@ def _of_another_host(far: Far) -> list[Target]:
 
     if far.via is not None:
         return near.find_targets(place.via(far.via), send=agree(far))
+    if "://" not in (far.place or ""):
+        raise ValueError(f"{far.place!r} is no host: tuimon list ssh://[user@]host[:port]")
     there, pid = place.parse(far.place or "")
     if pid is not None:
         raise ValueError(f"`tuimon list` takes a host, not one of its processes: leave /{pid} out")

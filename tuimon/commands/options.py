@@ -13,6 +13,7 @@ from tuimon.draw.text import harmless, wrap
 
 if TYPE_CHECKING:
     from tuimon.commands.phases import PhasePlan
+    from tuimon.config import Config
     from tuimon.model import Model
 
 DONE, FAILED, USAGE, CANNOT_ATTACH = 0, 1, 2, 3
@@ -48,6 +49,12 @@ class Options:
     theme: str | None = None
     ascii: bool = False
     no_color: bool = False
+    background: str = "auto"
+    """Of the terminal: "dark", "light", or it is asked."""
+    mouse: bool | None = None
+    """Whether the screen takes the mouse; None: as is usual here."""
+    clipboard: bool = True
+    """Whether `y` may set the terminal's clipboard."""
     ceilings: Path | None = None
     """A user's own ceilings and machines, beside those of his folder."""
     step: str | None = None
@@ -66,6 +73,13 @@ class Options:
     """The file that always has the latest of everything, for a node exporter's textfile folder."""
     reported: bool = True
     """Whether there is a report at the end of watching without a screen."""
+    config: Config | None = None
+    """The settings that these options were made of, for whoever tells where they come from."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Sentences on settings that cannot be used."""
+        return () if self.config is None else self.config.problems
 
     @property
     def hook(self) -> dict[str, object]:
@@ -85,8 +99,13 @@ class Options:
 
     @property
     def screen(self) -> bool:
-        """Whether to show the monitor: there is a terminal at both ends, and nobody asked for a report instead."""
-        return not self.headless and sys.stdin.isatty() and sys.stdout.isatty()
+        """Whether to show the monitor: there is a terminal at both ends that can, and nobody asked for a report instead."""
+        return not self.headless and not is_dumb() and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def is_dumb() -> bool:
+    """Whether the terminal says that it can show lines only."""
+    return os.environ.get("TERM", "").lower() == "dumb"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,16 @@ from tuimon.commands.options import DONE, Options
 def run(options: Options) -> int:
     """Show the picker, and the monitor on what was picked. Gives the exit status; leaving without a choice is no failure."""
     get_ready()  # while somebody chooses
-    chosen = pick(find_targets, theme=options.theme, ascii=options.ascii, no_color=options.no_color, mouse=None)
+    chosen = pick(
+        find_targets,
+        theme=options.theme,
+        ascii=options.ascii,
+        no_color=options.no_color,
+        mouse=options.mouse,
+        background=options.background,
+        clipboard=options.clipboard,
+        problems=options.problems,
+    )
     if not chosen:
         return DONE
     return watch_all([local_way(target, None) for target in chosen], options)

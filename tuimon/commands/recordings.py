@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tuimon import events as ev
 from tuimon.commands.options import DONE, FAILED, Record, say
+from tuimon.commands.places import why_no_folder
 from tuimon.draw.text import clean
 from tuimon.feed import LiveFeed
 
@@ -23,17 +24,16 @@ class CannotRecord(Exception):
 def check(record: Record) -> None:
     """Raises CannotRecord where it can be seen now that nothing can be written there: before a job is started or touched."""
     path = record.path
-    if not path.parent.is_dir():
-        raise CannotRecord(f"there is no directory {path.parent} to record into")
-    if path.is_dir():
+    why_not = why_no_folder(path if os.path.isdir(path) else path.parent)
+    if why_not is not None:
+        raise CannotRecord(why_not)
+    if os.path.isdir(path):
         return
     if os.path.lexists(path):
-        if not path.is_file() or path.is_symlink():
+        if not os.path.isfile(path) or os.path.islink(path):
             raise CannotRecord(f"{path} is no ordinary file; name one that is not there yet")
         if not record.force:
             raise CannotRecord(f"{path} is there already; name another file, or --force to replace it")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise CannotRecord(f"the directory {path.parent} cannot be written into by this user")
 
 
 class Recordings:
@@ -55,10 +55,10 @@ class Recordings:
         if record is None:
             return
         path = record.path
-        folder = folder or len(feeds) > 1 or path.is_dir()
+        folder = folder or len(feeds) > 1 or os.path.isdir(path)
         if not folder:
             check(record)
-        elif not path.is_dir():
+        elif not os.path.isdir(path):
             try:
                 path.mkdir(mode=0o700)
             except OSError as error:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from tuimon import events as ev
 from tuimon.commands.options import FAILED, USAGE, Options, deliver, say
+from tuimon.commands.progress import Reading
 from tuimon.model import Model
 from tuimon.model.ranks.jobs import Jobs
 from tuimon.playback import ELSEWHERE, FileGroup, Playback, WholeFile, of_path
-from tuimon.sources.files import Opened, no_progress, open_any
+from tuimon.sources.files import Opened, Progress, open_any
 from tuimon.sources.trace_file import Text, Unreadable
 
 SOON_S = 0.3
@@ -113,7 +114,8 @@ def _report(path: Path, options: Options) -> int:
 
     try:
         found, left = open_any(path)
-        models, refused, jobs = _folded(found, options)
+        with Reading(path.name, [one.path for one in found]) as reading:
+            models, refused, jobs = _folded(found, options, reading)
     except Unreadable as error:
         say(f"{path} {error}")
         return FAILED
@@ -133,14 +135,16 @@ def _report(path: Path, options: Options) -> int:
     return deliver(render(made, options.format), options.output)
 
 
-def _folded(found: list[Opened], options: Options) -> tuple[list[tuple[Opened, Model]], list[tuple[Opened, Unreadable]], Jobs]:
+def _folded(
+    found: list[Opened], options: Options, reading: Reading
+) -> tuple[list[tuple[Opened, Model]], list[tuple[Opened, Unreadable]], Jobs]:
     """The models of all, those that could not be read with the reason, and what they are beside each other.
 
     Raises Unreadable where there is one file, and it cannot be read. Ranks are folded side by side: compared as they were live.
     """
     models = {at: Model() for at in range(len(found))}
     refused: dict[int, Unreadable] = {}
-    parts = {at: _parts(one) for at, one in enumerate(found)}
+    parts = {at: _parts(one, reading.part(at)) for at, one in enumerate(found)}
     turns = [(0, at) for at in models]
     jobs, compared_ns = Jobs(), 0
     for model in models.values():
@@ -165,9 +169,9 @@ def _folded(found: list[Opened], options: Options) -> tuple[list[tuple[Opened, M
     return good, [(found[at], why) for at, why in refused.items()], jobs
 
 
-def _parts(opened: Opened) -> Iterator[tuple[int, list[ev.Event]]]:
+def _parts(opened: Opened, progress: Progress) -> Iterator[tuple[int, list[ev.Event]]]:
     """What a file holds, with the times by which it is to be folded beside others."""
     if opened.again is not None:
         began_ns = int((opened.began_s or 0) * 1e9)
-        return ((began_ns + piece.at_ns, piece.events) for piece in opened.again(0, no_progress))
-    return ((0, batch) for batch in opened.events(no_progress))
+        return ((began_ns + piece.at_ns, piece.events) for piece in opened.again(0, progress))
+    return ((0, batch) for batch in opened.events(progress))

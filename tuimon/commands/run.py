@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuimon.attach.launch import how_it_ended, launch
 from tuimon.attach.refusal import Refused
@@ -26,16 +26,26 @@ from tuimon.draw.text import clean
 from tuimon.feed import LiveFeed
 from tuimon.fleet import Fleet
 
+if TYPE_CHECKING:
+    from tuimon.app.tour import Tour
+
 STOP_S = 5.0
 
 LAST_LINES = 15
 """So many lines of a failed program's output are shown after the screen is gone."""
 
 
-def run(command: Sequence[str], options: Options, env: Mapping[str, str] | None = None, *, ends_with_us: bool = False) -> int:
+def run(
+    command: Sequence[str],
+    options: Options,
+    env: Mapping[str, str] | None = None,
+    *,
+    ends_with_us: bool = False,
+    tour: Tour | None = None,
+) -> int:
     """Start `command` and watch it. Gives the program's own exit status (128 + n where signal n killed it).
 
-    With `ends_with_us` the program is a demonstration: it is stopped when the watching stops.
+    With `ends_with_us` the program is a demonstration: it is stopped when the watching stops. `tour` says what to look at.
     """
     output = _output_file() if options.screen else None
     if output is not None:
@@ -68,7 +78,7 @@ def run(command: Sequence[str], options: Options, env: Mapping[str, str] | None 
             if output is None:
                 _headless(feed, process, options, interrupted)
     if output is not None:
-        _under_the_screen(feed, process, options)
+        _under_the_screen(feed, process, options, tour)
     with relay:
         # a demonstration would have gone on: stopping it is no failure
         told = output is None and feed.model.target.ended == "exited"
@@ -107,10 +117,10 @@ def _headless(feed: LiveFeed, process: subprocess.Popen[bytes], options: Options
     report(feed, options)
 
 
-def _under_the_screen(feed: LiveFeed, process: subprocess.Popen[bytes], options: Options) -> None:
+def _under_the_screen(feed: LiveFeed, process: subprocess.Popen[bytes], options: Options, tour: Tour | None) -> None:
     from tuimon.commands.screen import show
 
-    status = show(feed, options)
+    status = show(feed, options, tour)
     if status > 128:  # the monitor takes the signals for itself, to leave the terminal whole
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(status - 128)

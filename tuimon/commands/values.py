@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from tuimon.commands.phases import PhasePlan
 
 MOST_MS = 86_400_000
+SHELLS = ("bash", "zsh", "fish")
+"""For which there is a completion."""
 
 
 def pid(text: str) -> int:

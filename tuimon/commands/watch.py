@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from tuimon.commands.beside import Beside, put, watched
-from tuimon.commands.options import DONE, Options, deliver, say
+from tuimon.commands.options import DONE, Options, deliver, is_dumb, say
 from tuimon.draw.format import age, duration, rate
 from tuimon.draw.text import clean
 from tuimon.feed import LiveFeed
@@ -38,6 +39,8 @@ def watch(feed: LiveFeed | Fleet, options: Options, stop: threading.Event, besid
     """
     fleet = feed if isinstance(feed, Fleet) else Fleet([feed])
     beside = beside or Beside(fleet, options)
+    if is_dumb() and not options.headless and sys.stderr.isatty():
+        say("TERM=dumb shows no full screen: what goes on is said in lines, and a report comes at the end")
     told = time.monotonic()
     began: float | None = None
     narrators = [_Narrator(member, several=len(fleet.members) > 1) for member in fleet.members]
