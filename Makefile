@@ -18,13 +18,15 @@ TORCH_FROM ?=
 # for the cases: some of them, and another Python to run them, for instance CASES='05 17 --python /usr/bin/python3.12'
 CASES ?=
 
-.PHONY: help demo test lint bench cases cases-attach cases-log cases-neutral attach-matrix attach-proof attach-vm clean
+.PHONY: help demo tour docs test lint bench cases cases-attach cases-log cases-neutral attach-matrix attach-proof attach-vm clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo    install into $(VENV), then a training program and the monitor on it (no terminal: a report)'
+	@echo 'make tour    install into $(VENV), then three minutes through the screens of the monitor, on a recording'
 	@echo 'make test    install into $(VENV), then lint, type check and tests'
 	@echo 'make lint    ruff and mypy alone'
+	@echo 'make docs    what is made of the code: the reference of commands, the page of the report, the pictures'
 	@echo 'make bench   what the hook and an attach cost a job, what recordings and files take, as ratios and figures'
 	@echo 'make cases   programs with known breaks and recompiles, from the folder that TUIMON_CASES names'
 	@echo 'make cases-attach    the same, attached to in the middle of the run'
@@ -41,6 +43,9 @@ help:
 demo: $(READY)
 	@$(BIN)/tuimon demo
 
+tour: $(READY)
+	@$(BIN)/tuimon demo --tour
+
 test: $(READY) lint
 	@echo 'make: running the tests' >&2
 	@$(BIN)/python -m pytest $(TEST_WORKERS) $(addprefix --ignore=,$(TEST_ALONE))
@@ -51,6 +56,11 @@ lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+docs: $(READY)
+	@$(BIN)/python -m tools.reference
+	@$(BIN)/python -m tools.report_fields
+	@$(BIN)/python -m tools.pictures
 
 bench: $(READY)
 	@$(BIN)/python -m tests.bench.hook_cost

@@ -1,4 +1,4 @@
-"""A small compiled training program with nothing wrong: no graph break, no recompile. What healthy looks like.
+"""Nothing is wrong: what healthy looks like.
 
 python demos/clean.py [--steps N]
 """
@@ -17,6 +17,12 @@ from torch.nn import functional as F
 from train_small_gpt import say, usable_backend
 
 INPUTS, HIDDEN, OUTPUTS, BATCH = 64, 256, 8, 128
+WHAT_TO_PRESS = """\
+clean: nothing is wrong. No boundary, no recompile, two regions, steps that take the same time.
+  in the monitor    4      the regions: forward and backward of the one compiled graph
+                    w      what to look at first: nothing
+                    esc    back; q leaves
+"""
 
 
 def train(options: argparse.Namespace) -> None:
@@ -29,6 +35,7 @@ def train(options: argparse.Namespace) -> None:
     wanted = torch.randn(INPUTS, OUTPUTS) / INPUTS**0.5
     began = time.monotonic()
     for step in itertools.count() if options.steps is None else range(options.steps):
+        time.sleep(options.pace)
         inputs = torch.randn(BATCH, INPUTS)
         loss = F.mse_loss(compiled(inputs), inputs @ wanted)
         optimizer.zero_grad()
@@ -36,8 +43,6 @@ def train(options: argparse.Namespace) -> None:
         optimizer.step()
         if step % 200 == 0:
             say(f"step {step}, loss {loss.item():.4f}, {time.monotonic() - began:.1f} s")
-        if options.pace:
-            time.sleep(options.pace)
 
 
 def main() -> None:
@@ -45,11 +50,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--steps", type=int, metavar="N", help="end after N steps (default: never)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--pace", type=float, default=0.01, metavar="S", help="wait S seconds after each step (%(default)s)")
+    parser.add_argument("--pace", type=float, default=0.01, metavar="S", help="wait S seconds in each step (%(default)s)")
     parser.add_argument("--backend", default="inductor", help="of torch.compile (default: %(default)s)")
+    options = parser.parse_args()
+    sys.stdout.write(WHAT_TO_PRESS)
+    sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):
-        train(parser.parse_args())
+        train(options)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,7 +11,7 @@ The faults are ordinary ones, each on one line that says FAULT:
 Two runs can be compared where only one thing differs and their losses are the same to the bit. `--logger out` logs the same
 line before the model is called; `--item hoisted` calls the same small function, but reads all of its answers at once, behind
 the loop: the host does the same work in both, and only the graph breaks go. (`off` leaves the work itself out, which is another
-program.) `--batch` changes the work, so that such a pair is none.
+program.) `--batch` changes the work, so that such a pair is none. `--stall N` is a fourth fault: each Nth batch comes late.
 
 Needs torch; a C++ compiler makes it the real thing, without one it says so and uses a backend that needs none.
 """
@@ -38,6 +38,7 @@ from torch.nn import functional as F
 VOCABULARY, WIDTH, HEADS, LAYERS, CONTEXT = 64, 64, 4, 2, 32
 BATCH, SEQUENCES = 8, 117  # 14 full batches an epoch, and 5 sequences over
 NORM_LIMIT = 4.0
+STALL_S = 0.4
 
 requests = logging.getLogger("requests")  # nothing listens below WARNING: not one line of it is ever printed
 
@@ -130,6 +131,14 @@ def limit_norms(pieces: list[Tensor], item: str, backend: str) -> Callable[[], N
     return each
 
 
+def late(batches: Iterator[Tensor], every: int) -> Iterator[Tensor]:
+    """The same batches, of which one in `every` comes late."""
+    for number, batch in enumerate(batches, 1):
+        if number % every == 0:
+            time.sleep(STALL_S)  # FAULT (with --stall): as a file on a slow disk
+        yield batch
+
+
 def batches(faults: Faults, generator: torch.Generator, size: int = BATCH) -> Iterator[Tensor]:
     """Endless epochs over one synthetic text: each sequence counts up from a random start, with some noise."""
     start = torch.randint(VOCABULARY, (SEQUENCES, 1), generator=generator)
@@ -177,6 +186,8 @@ def train(options: argparse.Namespace, losses: TextIO | None) -> None:
     limit = limit_norms(pieces, faults.item, backend)
     steps = itertools.count() if options.steps is None else range(options.steps)
     data = batches(faults, torch.Generator().manual_seed(options.seed), options.batch)
+    if options.stall:
+        data = late(data, options.stall)
     began = time.monotonic()
     for step, batch in zip(steps, data, strict=False):
         if faults.logger == "out":
@@ -207,6 +218,7 @@ def main() -> None:
     parser.add_argument("--no-item", action="store_const", const="off", dest="item", help="the same as --item off")
     parser.add_argument("--no-ragged", action="store_true", help="leave out the short last batch")
     parser.add_argument("--batch", type=int, default=BATCH, metavar="N", help="sequences in a batch (default: %(default)s)")
+    parser.add_argument("--stall", type=int, default=0, metavar="N", help="have each Nth batch come late (default: none)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pace", type=float, default=0.0, metavar="S", help="wait S seconds after each step")
     parser.add_argument("--losses", metavar="FILE", help="write each step's loss, exact to the bit (as hexadecimal floats)")
