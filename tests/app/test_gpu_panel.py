@@ -34,7 +34,7 @@ def page(events: list[ev.Event], key: str, width: int = 80) -> str:
     what = scene(events)
     opened = open_page("surroundings", what, key)
     assert opened is not None
-    return text([[("text", ""), (opened[0], "")], *opened[1](what, width)])  # type: ignore[list-item]
+    return text([[("text", ""), (opened[0], "")], *opened[1](what, width).lines])  # type: ignore[list-item]
 
 
 def roles(lines: list[Line], words: str) -> set[str]:
@@ -82,7 +82,7 @@ def test_any_machine_at_any_size(name: str, glyphs: str) -> None:
         opened = open_page("surroundings", what, key)
         assert opened is not None
         for width in (10, 40, 80, 120, 200):
-            lines = opened[1](what, width)
+            lines = opened[1](what, width).lines
             sound(fitted(lines, width, len(lines), what.glyphs), width, len(lines), glyphs)
 
 
@@ -307,7 +307,7 @@ def test_the_first_gpu_gets_a_line_beside_the_hosts() -> None:
     with_gpus = plan(80, 24, gpus=True)
     assert with_gpus.panels["surroundings"].height == 3
     assert sum(box.height for box in with_gpus.panels.values()) == 21
-    assert plan(120, 40, gpus=True) == plan(120, 40)
+    assert plan(200, 60, gpus=True).panels["surroundings"].height > plan(200, 60).panels["surroundings"].height
 
 
 def test_keys_choose_a_gpu_and_enter_opens_it() -> None:

@@ -56,11 +56,11 @@ def test_details(log: Model, scene: Scene) -> None:
     for panel, key in (("regions", next(iter(log.regions))), ("boundaries", next(iter(log.boundaries)))):
         page = open_page(panel, scene, key)
         assert page is not None
-        told = text(page[1](scene, 100))
+        told = text(page[1](scene, 100).lines)
         assert UNTOLD in told and "no call" not in told
     page = open_page("now", scene, None)
     assert page is not None
-    told = text(page[1](scene, 100))
+    told = text(page[1](scene, 100).lines)
     assert UNTOLD in told
     assert "not imported" not in told and "since the attach" not in told
     (frame,) = log.frames.values()

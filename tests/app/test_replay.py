@@ -91,7 +91,7 @@ def play(
 
 def test_it_plays_and_pauses_and_the_clock_of_the_job_with_it(path: Path) -> None:
     async def body(on: Replayed) -> None:
-        assert "replay ▶ 1x  0:00 of 0:05" in on.text.split("\n")[0]
+        assert "replay ▶ 1x  0:00 of 0:05" in on.text.split("\n")[1]
         await on.tick(0.9)
         await on.tick(0.9)
         assert "▶ 1x  0:01 of 0:05  step" in on.line("replay")
@@ -190,7 +190,7 @@ def test_before_the_attach_q_cancels_nothing(tmp_path: Path) -> None:
 
     async def body(on: Replayed) -> None:
         await on.tick(0.05)
-        assert "tuimon was attaching then" in on.text and "q cancels" not in on.text
+        assert "tuimon was attaching then" in on.text and "q cancel" not in on.text
 
     play(tmp_path / "begun.tuimon", NARROW, body)
 
@@ -220,7 +220,7 @@ def test_speed(path: Path) -> None:
 def test_the_keys_of_a_live_job_are_as_they_were() -> None:
     async def body(on: Driven) -> None:
         await on.press("f", "full_stop", "0", "o")
-        assert "go to:" not in on.text and "replay" not in on.text.split("\n")[0]
+        assert "go to:" not in on.text and "replay" not in on.text.split("\n")[1]
         await on.press("space")
         assert "FROZEN" in on.text
 
@@ -230,7 +230,7 @@ def test_the_keys_of_a_live_job_are_as_they_were() -> None:
 def test_keys_are_on_the_help_page_of_a_recording_only(path: Path) -> None:
     async def body(on: Replayed) -> None:
         await on.press("question_mark", "G")
-        assert on.app.screen.__class__.__name__ == "PageScreen"
+        assert on.app.screen.__class__.__name__ == "HelpScreen"
         await on.press("g")
         for _ in range(20):
             if "keys: replay" in on.text:

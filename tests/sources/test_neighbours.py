@@ -241,7 +241,7 @@ def test_the_screen_of_a_trace_claims_nothing_of_compilations(tmp_path: Path) ->
     assert "compilations not in this file" in told and "compiled 0 times" not in told
     page = open_page("now", scene, None)
     assert page is not None
-    told = text(page[1](scene, 100))
+    told = text(page[1](scene, 100).lines)
     assert "no hook of tuimon ran in the job" in told and "dropped" not in told and "the latest compilations" not in told
 
 

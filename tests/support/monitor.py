@@ -101,13 +101,13 @@ def settings(glyphs: str = "braille", theme: str = "dark", **more: Any) -> Setti
 
 
 def drive(
-    events: Iterable[ev.Event] | FakeFleet,
+    events: Iterable[ev.Event] | FakeFleet | FakeFeed,
     size: tuple[int, int],
     body: Callable[[Driven], Awaitable[None]],
     given: Settings | None = None,
 ) -> MonitorApp:
-    """Run the monitor on these events, or this fleet, in a terminal of this size, and `body` on it. Gives the app, ended."""
-    feed = events if isinstance(events, FakeFleet) else FakeFeed(events)
+    """Run the monitor on these events, feed or fleet in a terminal of this size, and `body` on it. Gives the app, ended."""
+    feed = events if isinstance(events, (FakeFleet, FakeFeed)) else FakeFeed(events)
     feeds = feed.members if isinstance(feed, FakeFleet) else [feed]
     clock = Clock()
     app = MonitorApp(feed, given or settings(), clock=clock, watch_terminal=False)

@@ -1,0 +1,78 @@
+"""A program in a tmux server of a test's own: keys by `send-keys`, the screen by `capture-pane`."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+
+TMUX = shutil.which("tmux")
+_numbers = itertools.count()
+
+
+class Tmux:
+    """One pane, of which the server is ours: whoever works here has one too, and must not be touched."""
+
+    def __init__(self, command: str, width: int = 80, height: int = 24) -> None:
+        self._name = f"tuimon-test-{os.getpid()}-{next(_numbers)}"
+        self.keys = 0
+        """So many were pressed."""
+        self._do("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height), "sh")
+        self._do("set-option", "-g", "remain-on-exit", "on")  # its last words are read afterwards
+        self._do("set-option", "-g", "status", "off")
+        self._do("respawn-pane", "-k", command)
+
+    def press(self, *keys: str) -> None:
+        """Keys as tmux names them: "q", "Enter", "Escape"."""
+        self.keys += len(keys)
+        self._do("send-keys", *keys)
+
+    def resize(self, width: int, height: int) -> None:
+        """Another size."""
+        self._do("resize-window", "-x", str(width), "-y", str(height))
+
+    @property
+    def text(self) -> str:
+        """What is on the screen."""
+        return self._do("capture-pane", "-p")
+
+    @property
+    def run_on(self) -> str:
+        """The same without any spaces: a path that is broken over two lines is one word again."""
+        return "".join(self.text.split())
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program has."""
+        return self._do("display-message", "-p", "#{pane_dead}").strip() == "1"
+
+    def wait(self, holds: Callable[[str], bool], seconds: float = 60.0) -> str:
+        """The screen, as soon as this holds of it."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            text = self.text
+            if holds(text):
+                return text
+            time.sleep(0.05)
+        raise AssertionError(f"it does not come to that:\n{self.text}")
+
+    def shows(self, *words: str) -> str:
+        """The screen, as soon as all of these are on it."""
+        return self.wait(lambda text: all(word in text for word in words))
+
+    def close(self) -> None:
+        """End the server, and with it the program."""
+        self._do("kill-server", check=False)
+
+    def _do(self, *words: str, check: bool = True) -> str:
+        assert TMUX is not None
+        env = {**os.environ, "LC_ALL": "C.UTF-8"}
+        env.pop("TMUX", None)
+        done = subprocess.run(
+            [TMUX, "-u", "-L", self._name, *words], capture_output=True, text=True, env=env, check=False, encoding="utf-8"
+        )
+        assert done.returncode == 0 or not check, done.stderr
+        return done.stdout
