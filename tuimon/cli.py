@@ -67,6 +67,9 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
         options = replace(options, ceilings=None, config=options.config.without("ceilings", f"cannot be used: {why_not}"))
     for problem in options.problems if args.command != "doctor" else ():  # doctor has them among its own
         say(problem)
+    if options.output is not None and (why_not := why_no_file(options.output)) is not None:  # now: there is no report to lose
+        say(why_not)
+        return USAGE
     if args.command is None and options.screen and _why_no_screen() is None:
         from tuimon.commands import pick
 
@@ -83,9 +86,6 @@ def _dispatch(args: argparse.Namespace, command: list[str] | None) -> int:
         from tuimon.commands import themes
 
         return themes.run(options, args.check)
-    if options.output is not None and (why_not := why_no_file(options.output)) is not None:  # now: there is no report to lose
-        say(why_not)
-        return USAGE
     if args.command == "calibrate":
         from tuimon.commands import calibrate
 

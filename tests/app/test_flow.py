@@ -91,6 +91,17 @@ def test_one_late_answer_makes_no_slow_line() -> None:
         assert rate is None or rate > 20_000 or turn < 5
 
 
+def test_a_late_answer_at_the_start_makes_no_slow_line() -> None:
+    for late in range(4):
+        line = Line(1e6, 0.001)
+        for turn in range(12):
+            line.far_s = 0.4 if turn == late else 0.001
+            line.picture(700)
+            line.idle(0.25)
+            rate = line.flow.rate_bytes_s
+            assert rate is None or rate > 50_000, (late, turn, rate)
+
+
 def test_nothing_goes_out_before_the_answer() -> None:
     flow = Flow()
     assert flow.room(0.0) == FIRST

@@ -43,7 +43,7 @@ def test_a_redraw_between_two_looks_claims_no_standstill() -> None:
 
 
 def test_a_rate_of_the_past_is_not_told_as_one_of_now() -> None:
-    assert "compiling forward [0/1]" in header(SCENES["compiling"](), later_s=10.0)
+    assert "compiling for 13 s: forward model.py:12 [0/1]" in header(SCENES["compiling"](), later_s=10.0)
     assert "/s" not in header(SCENES["compiling"](), later_s=10.0)
     assert header(ended()).startswith(" ended: killed by signal 9")
     assert "was 25.8/s" in text(draw(BY_ID["now"], scene(ended()), 100, 7))

@@ -9,12 +9,13 @@ import pytest
 from tests.app.test_panels import draw, text
 from tests.sources.logs import BREAK, FILE, GRAPH, ids, line, metrics, model, start
 from tuimon import events as ev
-from tuimon.app.details import open_page
-from tuimon.app.panels import BY_ID, PANELS
+from tuimon.app.details import open_about, open_page
+from tuimon.app.panels import BY_ID, PANELS, target
 from tuimon.app.panels.frames import calls_words
 from tuimon.app.scene import Scene
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.model import Model
+from tuimon.model.about import About
 
 BROKE = line({"artifact": {"name": "dynamo_graph_break_reason", "encoding": "string"}, **ids()}, BREAK)
 LOG = FILE + start() + BROKE + GRAPH + metrics()
@@ -93,3 +94,28 @@ def test_breaks_that_an_old_torch_did_not_write_down(tmp_path: Path) -> None:
     told = Scene(old, GLYPH_SETS["braille"], old.now_ns)
     drawn = " ".join(text(draw(BY_ID["boundaries"], told, 100, 8)).split())
     assert "not in this file: its torch wrote no record of graph breaks" in drawn
+
+
+def test_the_end_of_a_file_is_no_end_of_an_attachment(log: Model, scene: Scene) -> None:
+    log.target.ended, log.target.ended_detail = "detached", "read to its end: 26 records"
+    first = text(draw(BY_ID["now"], scene, 100, 10)).split("\n")
+    assert "read to its end: 26 records" in "\n".join(first) and "no longer attached" not in "\n".join(first)
+
+
+def test_calls_of_regions_that_are_not_in_the_file_are_no_0(log: Model, scene: Scene) -> None:
+    page = open_page("findings", scene, "frames")
+    assert page is not None
+    (key,) = log.frames
+    found = open_about(scene, About("frame", key))
+    assert found is not None
+    told = text(found[1](scene, 100).lines)
+    assert f"[0/0] forward, calls {UNTOLD}" in told and "0 calls" not in told
+
+
+def test_the_name_of_a_file_is_not_crowded_out(log: Model, scene: Scene) -> None:
+    log.target.command = "/data/of/all/the/teams/logs/dedicated_log_torch_trace_rank_0_a74od7a1.log"
+    log.target.ended, log.target.ended_detail = "detached", "read to its end: 26 records"
+    log.coverage.not_available["loop heads"] = "not told"
+    second = text(target.draw(scene, target.Status(), [("answer", "text")], 80, 2)).split("\n")[1]
+    assert "dedicated_lo" in second and "not available" not in second
+    assert "1 thing not available here" in text(target.draw(scene, target.Status(), [], 200, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -43,9 +44,8 @@ def test_what_a_filter_lets_through() -> None:
 ROWS = [panel for panel in PANELS if panel.id not in ("now", "findings")]
 
 
-@pytest.mark.parametrize("one", ROWS, ids=lambda one: one.id)
-def test_rows_are_filtered_marked_and_copied_alike(one: Any) -> None:
-    async def body(on: Driven) -> None:
+def test_rows_are_filtered_marked_and_copied_alike() -> None:
+    async def of(one: Any, on: Driven) -> None:
         await on.press(str(one.number))
         view = on.app.main.focused_panel.view
         await on.tick()
@@ -74,13 +74,18 @@ def test_rows_are_filtered_marked_and_copied_alike(one: Any) -> None:
         logged = on.feed.model.log[-1].text
         assert logged.startswith("copied: ") and len(logged) > 20
         assert "it is in the log (7)" in on.text
+        await on.press("escape")
+        assert on.app.main.zoomed is None
+
+    async def body(on: Driven) -> None:
+        for one in ROWS:
+            await of(one, on)
 
     drive(busy(), (120, 40), body, settings(roofline=compute))
 
 
-@pytest.mark.parametrize("one", [one for one in ROWS if one.sorts], ids=lambda one: one.id)
-def test_every_order_can_be_had_and_turned_round(one: Any) -> None:
-    async def body(on: Driven) -> None:
+def test_every_order_can_be_had_and_turned_round() -> None:
+    async def of(one: Any, on: Driven) -> None:
         await on.press(str(one.number))
         await on.tick()
         for order in (*one.sorts[1:], one.sorts[0]):
@@ -90,7 +95,13 @@ def test_every_order_can_be_had_and_turned_round(one: Any) -> None:
         await on.press("S")
         assert f"sorted by {one.sorts[0]}, the other way round" in on.text
         after = one.keys(on.app.panel_scene(), on.app.main.focused_panel.view)
-        assert sorted(after) == sorted(before) and (after != before or len(set(before)) < 2)
+        assert sorted(after) == sorted(before) and (after != before or len(set(before)) < 2), one.id
+        await on.press("escape")
+
+    async def body(on: Driven) -> None:
+        for one in ROWS:
+            if one.sorts:
+                await of(one, on)
 
     drive(busy(), (120, 40), body, settings(roofline=compute))
 
@@ -103,15 +114,15 @@ PAGES = {
     "ceilings": ("6", "enter"),
     "event": ("7", "enter"),
     "steps": ("1", "enter"),
-    "step": ("n", "enter"),
     "finding": ("w", "enter"),
     "windows": ("6", "p"),
 }
+OF_SLOW = {"step": ("n", "enter")}
 
 
-@pytest.mark.parametrize("keys", PAGES.values(), ids=PAGES)
-def test_pages_are_narrowed_frozen_and_copied_alike(keys: tuple[str, ...]) -> None:
-    async def body(on: Driven) -> None:
+@pytest.mark.parametrize(("job", "pages"), [(busy, PAGES), (slow_job, OF_SLOW)], ids=["busy", "slow"])
+def test_pages_are_narrowed_frozen_and_copied_alike(job: Callable[[], Any], pages: dict[str, tuple[str, ...]]) -> None:
+    async def of(keys: tuple[str, ...], on: Driven) -> None:
         await on.press(*keys)
         page = on.app.screen
         assert isinstance(page, PageScreen)
@@ -132,8 +143,14 @@ def test_pages_are_narrowed_frozen_and_copied_alike(keys: tuple[str, ...]) -> No
         assert on.app.screen is page and "FROZEN" in on.text.split("\n")[0]
         await on.press("question_mark", "question_mark", "escape")
         assert on.app.screen is on.app.main
+        await on.press("space", "escape")
+        assert "FROZEN" not in on.text
 
-    drive(slow_job() if keys[0] == "n" else busy(), (80, 60), body, settings(roofline=compute))
+    async def body(on: Driven) -> None:
+        for keys in pages.values():
+            await of(keys, on)
+
+    drive(job(), (80, 60), body, settings(roofline=compute))
 
 
 def test_points_go_by_what_was_chosen() -> None:

@@ -355,3 +355,21 @@ def test_any_size_with_ranks() -> None:
             await on.press("a", "right_square_bracket", "j", "a")
 
     drive(fleet(64), NARROW, body)
+
+
+def test_a_rank_that_does_not_go_on_is_said_before_who_was_late() -> None:
+    async def body(on: Driven) -> None:
+        await on.press("a")
+        assert on.text.startswith(" rank 6 stopped for 41 s (kill -CONT "), on.text
+        await on.press("a")
+        await on.tick(120)  # the others wait for it
+        first = on.text.split("\n")[0]
+        assert first.startswith(" no step for 2m00s") and "; rank 6 stopped for 41 s" in first, first
+        for feed in on.feeds:
+            feed.silent = None
+            feed.give(ev.TargetEnded(ATTACHED + 900 * S, "exited", "killed by signal 9", -9))
+        await on.tick()
+        await on.press("a")
+        assert on.text.startswith(" all 8 ranks are over"), on.text
+
+    drive(fleet(), (120, 40), body)

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from tests.support.terminal import Terminal
 from tuimon.app import terminal
+from tuimon.app.driver import Parser
 
 ROOT = Path(__file__).resolve().parents[2]
 QUIET_BYTES_A_SECOND, BUSY_BYTES_A_SECOND = 1_500, 5_000
@@ -257,6 +259,14 @@ def test_a_terminal_that_answers_nothing_is_drawn_on(start: Starter) -> None:
     assert on.sees("boundaries and graph breaks") and not on.sees("REC")
 
 
+def test_a_late_answer_that_comes_alone_does_not_end_the_input() -> None:
+    parser = Parser()
+    for late in ("\x1b[?62;22c", "\x1b]11;rgb:ffff/ffff/ffff\x07"):
+        assert list(parser.feed(late)) == []
+    (key,) = parser.feed("x")
+    assert isinstance(key, events.Key) and key.key == "x"
+
+
 def test_a_key_that_looks_like_an_answer_is_none(start: Starter) -> None:
     on = start("ended")
     settled(on)
@@ -327,7 +337,6 @@ def test_glyphs_are_what_the_terminal_can_show(wanted: bool, term: str, encoding
 
 def test_what_the_painter_takes_from_textual_is_where_it_is_looked_for() -> None:
     """A new Textual that moves these must fail here: pictures would be Textual's own, or none."""
-    from textual import events
     from textual._compositor import ChopsUpdate, Compositor
     from textual._xterm_parser import XTermParser
     from textual.app import App

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -427,8 +428,10 @@ def test_the_selected_link_stays_the_same_while_others_come_and_go() -> None:
 
 def test_from_a_point_of_the_roofline_to_the_line_of_its_region(program: None) -> None:
     async def body(on: Driven) -> None:
-        await on.press("6")
-        while not on.text.startswith(" region "):
+        await on.press("6", "enter")
+        for _ in range(12):
+            if on.text.startswith(" region "):
+                break
             await on.press("escape", "right", "enter")
         await on.press("enter")
         assert on.text.startswith(" region [") and "its calls" in on.text
@@ -437,7 +440,10 @@ def test_from_a_point_of_the_roofline_to_the_line_of_its_region(program: None) -
         await on.press("escape", "escape", "escape")
         assert "▸ 6 roofline" in on.text
 
-    drive(windows(), NARROW, body, settings(roofline=compute(h100())))
+    known = h100()
+    region = next(key for key, one in scene(busy()).model.regions.items() if one.direction == "forward")
+    points = [replace(point, key=f"region {region}") if point.kind == "region" else point for point in known.points]
+    drive(windows(), NARROW, body, settings(roofline=compute(replace(known, points=points))))
 
 
 def test_a_word_to_the_person_goes_with_the_next_key() -> None:
@@ -466,3 +472,14 @@ def test_tables_follow_at_once_when_a_page_is_left() -> None:
         assert "step 60" in on.text.split("\n")[0] and " 60 " in on.line("fwd"), on.text
 
     drive(list(job.script.events), NARROW, body)
+
+
+def test_a_page_says_what_it_is_however_narrow() -> None:
+    async def body(on: Driven) -> None:
+        await on.press("2", "enter", "space")
+        await on.resize(24, 6)
+        assert on.text.startswith(" boundary at") and " FROZEN" in on.text.split("\n")[0]
+        await on.resize(80, 24)
+        assert on.text.split("\n")[0].startswith(" boundary at /home/user/project/model.py:57  1-21 of ")
+
+    drive(busy(), NARROW, body)

@@ -122,6 +122,7 @@ def test_nothing_to_start(tmp_path: Path) -> None:
     plain.write_text("print('hello')\n")
     assert refused([]).code == "not-found"
     assert refused([str(tmp_path / "nothing")]).code == "not-found"
+    assert "put `python` in front" in refused(["no-such-script.py"]).sentence
     assert refused([str(plain / "below")]).code == "not-found"
     assert refused([sys.executable], cwd=tmp_path / "nowhere").code == "not-found"
     no = refused([str(plain)])

@@ -47,11 +47,15 @@ def test_help_of_a_command_begins_with_what_is_its_own(monkeypatch: pytest.Monke
         named = text.partition(overview.COMMON)[2].replace("[no-]", "")
         for action in common._actions:  # all of them by name, what they do in one place: half of each help was the same
             assert max(action.option_strings, key=len).replace("--no-", "--") in named or name in ("record", "export")
-        assert ("-o FILE" in text.partition(overview.COMMON)[0].partition("\noptions:")[2]) == (name in ("record", "export"))
+        own = text.partition(overview.COMMON)[0].partition("\noptions:")[2]
+        assert ("--output FILE" in own) == (name in ("record", "export"))
         assert text.startswith(f"usage: tuimon {name} [options]")
         assert text.rindex("options of every command") > text.rindex("--help")
         assert max(map(len, text.splitlines())) <= 80
     assert set(overview.commands(make_parser())) == set(overview.meanings(make_parser()))
+    for columns in ("1", "20", "1000"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert "--ceilings FILE" in overview.commands(make_parser())["list"].format_help()
 
 
 @pytest.mark.parametrize("word", [None, *overview.TOPICS])
@@ -86,6 +90,7 @@ def test_help_on_settings_and_options_fits_80_cells(
         (("atach",), "there is no command 'atach'; did you mean attach?"),
         (("it's",), 'there is no command "it\'s"; `tuimon --help` shows them'),
         (("",), "there is no command ''"),
+        (("\x1b[31m\udcff",), r"there is no command '\x1b[31m\udcff'; `tuimon --help`"),
         (("list", "--pidss"), "tuimon list: error: there is no option '--pidss'; did you mean --pids?"),
         (("list", "--slow-over", "3"), "there is no option '--slow-over'; `tuimon list --help` shows them"),
         (("--vesion",), "there is no option '--vesion'; did you mean --version?"),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tuimon import cli
 from tuimon.attach.find.process import Target
 from tuimon.attach.refusal import Refused
 from tuimon.commands import listing
@@ -119,7 +120,7 @@ def test_tuimon_alone_says_what_to_do_next(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_another_host(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(listing, "_of_another_host", lambda far: [JOB])
+    monkeypatch.setattr(listing, "_of_another_host", lambda far, quiet: [JOB])
     assert listing.run(Options(), Far("ssh://gpu7", None)) == 0
     assert "tuimon attach ssh://gpu7/4242" in capsys.readouterr().out
     assert listing.run(Options(), Far(None, "kubectl exec -i pod --")) == 0
@@ -127,7 +128,7 @@ def test_another_host(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 
 def test_host_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def refuse(far: Far) -> list[Target]:
+    def refuse(far: Far, *, quiet: bool) -> list[Target]:
         raise Refused("lost", "there is nobody") if far.place else ValueError("no such place")
 
     monkeypatch.setattr(listing, "_of_another_host", refuse)
@@ -135,3 +136,9 @@ def test_host_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert listing.run(Options(), Far(None, "x")) == USAGE
     said = capsys.readouterr()
     assert said.out == "" and "there is nobody [lost]" in said.err
+
+
+@pytest.mark.parametrize("pids", [False, True])
+def test_a_list_of_another_host_says_what_it_waits_for(pids: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "--via", "false", *(["--pids"] if pids else [])]) == 3
+    assert ("tuimon: connecting to " in capsys.readouterr().err) == (not pids)  # a shell that completes wants no words

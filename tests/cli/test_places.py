@@ -46,7 +46,9 @@ def test_a_folder_that_may_not_be_looked_into(tmp_path: Path, monkeypatch: pytes
         (("run", "--headless", "-o", "{bad}", "--", "echo", "started"), 2),
         (("run", "--headless", "--prometheus", "{bad}/x.prom", "--", "echo", "started"), 2),
         (("record", "-o", "{bad}/x", "--", "echo", "started"), 1),
-        (("list", "-o", "{bad}"), 1),
+        (("-o", "{bad}"), 2),
+        (("list", "-o", "{bad}"), 2),
+        (("doctor", "-o", "{bad}"), 2),
     ],
 )
 def test_commands_say_it(words: tuple[str, ...], status: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

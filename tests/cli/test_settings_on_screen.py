@@ -43,6 +43,19 @@ def test_mouse_and_colours(
     assert (MOUSE in on.data, COLOUR in on.data) == (mouse, colours)
 
 
+def test_a_program_gets_the_environment_as_it_was(tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("TEXTUAL_")}
+    env |= {"TERM": "xterm-256color", "PYTHONPATH": SOURCE, "PYTHONUTF8": "1", "NO_COLOR": "1", "TMPDIR": str(tmp_path)}
+    program = ("sh", "-c", 'env > "$0"', str(tmp_path / "seen"))
+    on = Terminal([sys.executable, "-m", "tuimon", "run", "--", *program], 100, 30, env)
+    try:
+        assert on.ended() == 0
+    finally:
+        on.close()
+    seen = (tmp_path / "seen").read_text()
+    assert "NO_COLOR=1\n" in seen and "TEXTUAL_" not in seen  # those are for our screen
+
+
 def test_alone_with_stderr_elsewhere_it_lists(tmp_path: Path) -> None:
     env = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": SOURCE, "PYTHONUTF8": "1"}
     program = 'exec "$0" -m tuimon 2> "$1"'  # the screen would be drawn into that file

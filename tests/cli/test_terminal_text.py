@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -34,6 +35,17 @@ def test_every_form_of_harmless_text() -> None:
     written = harmless_json(json.dumps([EVIL, "ä漢"], ensure_ascii=False))
     assert json.loads(written) == [EVIL, "ä漢"]
     assert harmless(written) == written and "ä漢" in written
+
+
+def test_what_a_locale_cannot_show_is_a_question_mark_and_json_is_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
+    def printed(text: str) -> bytes:
+        raw = io.BytesIO()
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="iso-8859-1"))
+        assert deliver(text, None) == 0
+        return raw.getvalue()
+
+    assert printed("学 ä\n") == b"? \xe4\n"
+    assert printed('{"学": "ä"}\n') == '{"学": "ä"}\n'.encode()
 
 
 def test_what_is_said_and_delivered(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuimon.draw.glyphs import ASCII, BLOCK, BRAILLE, GLYPH_SETS, GlyphSet, glyph_set, glyphs_for
+from tuimon.draw.glyphs import ASCII, BLOCK, BRAILLE, GLYPH_SETS, GlyphSet, glyphs_for
 from tuimon.draw.roofline import LEAST_HEIGHT, LEAST_WIDTH, ROLES, legend, point_key, roofline_lines
 from tuimon.draw.roofline_view import choose_view, extent_of, narrow, tick_label, ticks
 from tuimon.draw.roofline_words import point_glyph
@@ -218,7 +218,4 @@ def test_glyph_sets() -> None:
         assert glyphs.cells[0] == " "
     assert BRAILLE.cells[0b1000_0001] == "⢁"  # upper left and lower right
     assert BLOCK.cells[0b1001] == "▚"
-    assert glyph_set("block") is BLOCK
-    with pytest.raises(ValueError, match="braille, block, ascii"):
-        glyph_set("pixel")
     assert [glyphs_for(encoding) for encoding in ("utf-8", "latin-1", "no such", None)] == [BRAILLE, ASCII, ASCII, ASCII]

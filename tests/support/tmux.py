@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 
 TMUX = shutil.which("tmux")
-_numbers = itertools.count()
 
 
 class Tmux:
     """One pane, of which the server is ours: whoever works here has one too, and must not be touched."""
 
     def __init__(self, command: str, width: int = 80, height: int = 24) -> None:
-        self._name = f"tuimon-test-{os.getpid()}-{next(_numbers)}"
+        self._place = tempfile.mkdtemp(prefix="tuimon-tmux-")
         self.keys = 0
         """So many were pressed."""
         self._do("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height), "sh")
@@ -66,13 +65,19 @@ class Tmux:
     def close(self) -> None:
         """End the server, and with it the program."""
         self._do("kill-server", check=False)
+        shutil.rmtree(self._place, ignore_errors=True)
 
     def _do(self, *words: str, check: bool = True) -> str:
         assert TMUX is not None
         env = {**os.environ, "LC_ALL": "C.UTF-8"}
         env.pop("TMUX", None)
         done = subprocess.run(
-            [TMUX, "-u", "-L", self._name, *words], capture_output=True, text=True, env=env, check=False, encoding="utf-8"
+            [TMUX, "-u", "-S", f"{self._place}/socket", *words],
+            capture_output=True,
+            text=True,
+            env=env,
+            check=False,
+            encoding="utf-8",
         )
         assert done.returncode == 0 or not check, done.stderr
         return done.stdout

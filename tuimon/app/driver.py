@@ -24,7 +24,8 @@ class Parser(XTermParser):
 
     def feed(self, data: str) -> Iterable[Message]:
         """What the terminal has sent."""
-        return super().feed(LATE.sub("", data) if "\x1b" in data else data)
+        left = LATE.sub("", data) if "\x1b" in data else data
+        return super().feed(left) if left or not data else ()  # nothing at all would be the end of the input
 
 
 class TerminalDriver(linux_driver.LinuxDriver):

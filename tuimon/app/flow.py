@@ -24,6 +24,9 @@ AIM_S = 0.16
 PROMPT_S = 0.1
 """An answer that takes no longer than usual by more than this: the line takes it all at once."""
 
+JITTER_S = 0.03
+"""Answers differ by as much for other reasons: a rate of a few hundred bytes in such a time would say nothing of the line."""
+
 SILENT_S = 2.0
 """A terminal that does not answer the first question for so long answers none."""
 
@@ -142,7 +145,8 @@ class Flow:
                 self._slow(max(size / took, (size - least.size) / (took - least.took_s)))
             return
         elif size >= least.size + PROBE:
-            self._sample((size - least.size) / max(took - least.took_s, 0.01))
+            longer = took - least.took_s
+            self._sample((size - least.size) / (longer if longer > JITTER_S else 0.002))
             self._grow(size, took, int(statistics.median(self._rates) * AIM_S))
             return
         # too short to tell much: where the line was slow, the next one may be as long as it takes to tell
@@ -158,7 +162,8 @@ class Flow:
 
     def _sample(self, rate: float) -> None:
         """Now and then an answer is late because a machine is busy, this one or the terminal's: the line is as quick as it was
-        at the best of some questions.
+        at the best of some questions, and one alone says nothing.
         """
         self._rates.append(rate)
-        self.rate_bytes_s = max(self._rates)
+        if len(self._rates) > 1:
+            self.rate_bytes_s = max(self._rates)

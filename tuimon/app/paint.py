@@ -23,8 +23,10 @@ NUMBERS = 7
 QUICK = 50_000
 """Bytes a second from which on it is not the line that keeps one waiting."""
 
-LATE_S, LATE_QUICK_S = 0.4, 1.5
-"""What waits for so long to be sent, or to be answered, is late; on a quick line one of the machines is just busy."""
+LATE_S, STALLED_S = 0.4, 5.0
+"""What waits for so long to be sent, or to be answered, is late. On a line that is not known to be slow one of the machines is
+just busy, unless it waits for much longer.
+"""
 
 WHOLE_FROM = 600
 """From so many bytes on, a piece is bracketed where the terminal then shows it at once (mode 2026): 16 bytes."""
@@ -84,7 +86,7 @@ class Painter:
         if self.flow.answers is None:
             return False  # nothing is known of this terminal yet
         now, rate = self._clock(), self.flow.rate_bytes_s
-        allowed = LATE_S if rate is not None and rate < QUICK else LATE_QUICK_S
+        allowed = LATE_S if rate is not None and rate < QUICK else STALLED_S
         return now - self._even > allowed if self._behind else self.flow.is_overdue(now, allowed)
 
     def forget(self) -> None:

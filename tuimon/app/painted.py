@@ -10,7 +10,6 @@ from rich.segment import Segment
 from textual import events
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
-from textual.geometry import Size
 from textual.screen import Screen
 
 from tuimon.app import terminal
@@ -29,8 +28,6 @@ class PaintedApp(InTurnApp[Result], Generic[Result]):
         self.painter = Painter(self, COLOR_SYSTEMS.get(self.console.color_system or ""))
         self._painted: Screen[Any] | None = None
         """The screen that is on the terminal."""
-        self._told: Size | None = None
-        """The size that the terminal was said to have."""
 
     def get_driver_class(self) -> type[Driver]:
         """Textual's driver for this platform, or ours where it is the one for terminals."""
@@ -53,11 +50,12 @@ class PaintedApp(InTurnApp[Result], Generic[Result]):
         self.painter.answered(event.y, event.x, event.time)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Another size, or back from the shell: nothing on the terminal is as it was."""
+        """Another size, or back from the shell: nothing on the terminal is as it was.
+
+        A picture follows by itself only where the last of several such events, which come as one, tells another size.
+        """
         self.painter.forget()
-        if event.size == self._told:  # with another one all is laid out anew, and shown
-            self.call_after_refresh(self._paint_again)
-        self._told = event.size
+        self.call_after_refresh(self._paint_again)
 
     def redraw(self) -> None:
         """Paint all anew: something else has written on the terminal."""
@@ -65,7 +63,9 @@ class PaintedApp(InTurnApp[Result], Generic[Result]):
         self._paint_again()
 
     def _paint_again(self) -> None:
-        if terminal.can_draw(self) and self.screen_stack and self.screen is self._painted:
+        if not terminal.can_draw(self) or not self.screen_stack or self.screen is not self._painted:
+            return
+        if self.picture_size() == self.size:  # else another layout is on its way, and a picture with it
             self.painter.paint()
 
     # ------------------------------------------------------------------------------------------ for the painter

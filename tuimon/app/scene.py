@@ -12,7 +12,6 @@ from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import Widths
 from tuimon.draw.text import Line
 from tuimon.model import Model
-from tuimon.model.about import About
 from tuimon.model.ranks.lateness import Lateness
 from tuimon.model.ranks.verdicts import Verdict
 from tuimon.roofline.ceilings import Ceiling
@@ -166,5 +165,3 @@ class Panel:
     """What this screen says in its first line: at most one sentence, the answer to the question that it is opened with."""
     copied: Callable[[Scene, str], str] | None = None
     """(scene, key) -> what is copied of that row, as one line of text; None: it has no rows to copy."""
-    about: Callable[[Scene, str], About | None] = lambda scene, key: None
-    """(scene, key) -> what `enter` on that row leads to."""

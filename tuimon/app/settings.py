@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from tuimon.app.plane import Compute
 from tuimon.app.themes import Loaded
@@ -27,10 +26,5 @@ class Settings:
     """Seconds east of Greenwich for times of day; None: this machine's zone."""
     problems: tuple[str, ...] = ()
     """Sentences to show at the start: files that could not be used."""
-    mouse: bool = True
     clipboard: bool = True
     """Whether `y` may write to the terminal's clipboard (OSC 52)."""
-    depth: Literal["none", "16", "256", "true"] = "256"
-    """How many colours the terminal shows."""
-    background: Literal["dark", "light", "unknown"] = "unknown"
-    """What the terminal's own background is."""

@@ -57,11 +57,6 @@ def over_ssh(environ: Mapping[str, str] = os.environ) -> bool:
     return bool(environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
 
 
-def no_colour_wanted(environ: Mapping[str, str] = os.environ) -> bool:
-    """The NO_COLOR convention: set and not empty."""
-    return bool(environ.get("NO_COLOR"))
-
-
 def choose_glyphs(ascii_wanted: bool, environ: Mapping[str, str] = os.environ, stderr: Any = None) -> GlyphSet:
     """The finest glyphs that the terminal can show: what it is written in decides, and the Linux console has no braille."""
     if ascii_wanted:

@@ -101,17 +101,18 @@ def _start(
         raise Refused("not-found", "there is no program to run: tuimon run -- python train.py")
     if cwd is not None and not os.path.isdir(cwd):
         raise Refused("not-found", f"there is no directory {os.fspath(cwd)}")
+    hint = "; to run a script, put `python` in front of it" if str(argv[0]).endswith(".py") else ""
     try:
         return subprocess.Popen(list(argv), env=env, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd)
     except FileNotFoundError:
-        raise Refused("not-found", f"there is no program {argv[0]!r}") from None
+        raise Refused("not-found", f"there is no program {argv[0]!r}{hint}") from None
     except NotADirectoryError:
         raise Refused("not-found", f"there is no program {argv[0]!r}: a part of its path is not a directory") from None
     except PermissionError:
-        hint = "; to run a script, put `python` in front of it" if str(argv[0]).endswith(".py") else ""
         raise Refused("not-executable", f"{argv[0]!r} is not executable{hint}") from None
     except OSError as error:
-        raise Refused("not-executable", f"{argv[0]!r} cannot be run: {error.strerror}; is it for another machine?") from None
+        why = f"{argv[0]!r} cannot be run: {error.strerror}{hint or '; is it for another machine?'}"
+        raise Refused("not-executable", why) from None
 
 
 def _wait(

@@ -171,7 +171,7 @@ def _ways(
     several = everybody and len(places) > 1
     meant: list[tuple[near.Link, Target]] = []
     nothing: Refused | None = None
-    for link in connect(list(places), _Narration, agree(far), links, go_on=several):
+    for link in connect(list(places), Narration, agree(far), links, go_on=several):
         for note in link.notes:
             say(note)
         try:
@@ -226,7 +226,7 @@ def agree(far: Far) -> Callable[[str], bool]:
     return ask
 
 
-class _Narration(Contact):
+class Narration(Contact):
     """What happens before there is a screen, on stderr."""
 
     def __init__(self) -> None:

@@ -133,6 +133,8 @@ def _written(output: Path) -> Iterator[IO[str]]:
     """What to write into, packed where its name ends in .gz. A file is there whole or not at all; a device or a pipe that is
     there is written into, never replaced."""
     if output == STDOUT:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # for other tools, whatever the locale
         yield sys.stdout
         sys.stdout.flush()
         return

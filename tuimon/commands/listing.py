@@ -42,7 +42,7 @@ def run(options: Options, far: Far | None = None, *, hints: bool = False, pids: 
     """
     where = "" if far is None else _option(far)
     try:
-        targets = find_targets() if not where or far is None else _of_another_host(far)
+        targets = find_targets() if not where or far is None else _of_another_host(far, quiet=pids)
     except Refused as refusal:
         say(f"{clean(refusal.sentence)} [{refusal.code}]")
         return CANNOT_ATTACH
@@ -73,19 +73,22 @@ def _option(far: Far) -> str:
     return f"{far.place.rstrip('/')}/" if far.place else ""
 
 
-def _of_another_host(far: Far) -> list[Target]:
-    """The list that the tuimon over there makes. Raises Refused; ValueError where the place makes no sense."""
-    from tuimon.commands.attach import agree
+def _of_another_host(far: Far, *, quiet: bool = False) -> list[Target]:
+    """The list that the tuimon over there makes. Raises Refused; ValueError where the place makes no sense.
+
+    What it waits for is told on stderr, unless `quiet`.
+    """
+    from tuimon.commands.attach import Narration, agree
     from tuimon.relay import near, place
 
     if far.via is not None:
-        return near.find_targets(place.via(far.via), send=agree(far))
+        return near.find_targets(place.via(far.via), agree(far), None if quiet else Narration())
     if "://" not in (far.place or ""):
         raise ValueError(f"{far.place!r} is no host: tuimon list ssh://[user@]host[:port]")
     there, pid = place.parse(far.place or "")
     if pid is not None:
         raise ValueError(f"`tuimon list` takes a host, not one of its processes: leave /{pid} out")
-    return near.find_targets(there, send=agree(far))
+    return near.find_targets(there, agree(far), None if quiet else Narration())
 
 
 def table(targets: Sequence[Target], width: int = WIDTH) -> list[str]:

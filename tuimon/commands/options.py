@@ -136,6 +136,19 @@ def say(text: str) -> None:
         pass  # nobody listens
 
 
+def _print(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+    except UnicodeEncodeError:  # of a locale without UTF-8; nothing has been written
+        encoding = sys.stdout.encoding
+        if text.startswith("{"):  # JSON: UTF-8 by contract, whatever the locale
+            sys.stdout.flush()
+            sys.stdout.buffer.write(text.encode())
+        else:
+            sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.flush()
+
+
 def deliver(text: str, output: Path | None, *, coloured: bool = False) -> int:
     """Data to stdout, or to the file that -o names. Gives the exit status: 1, with a sentence, where it cannot be written.
 
@@ -145,8 +158,7 @@ def deliver(text: str, output: Path | None, *, coloured: bool = False) -> int:
         text = harmless(text)
     if output is None:
         try:
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            _print(text)
         except BrokenPipeError:
             # whoever read has had enough; without this, the interpreter complains once more when it closes stdout
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import re
 import textwrap
@@ -15,7 +16,7 @@ from tuimon.draw.text import wrap
 
 COMMON = "options of every command"
 OUTPUT = "write the report to FILE instead of stdout"
-WIDTH = 80
+WIDTH, NARROWEST = 80, 20
 UNBROKEN = "\xa0"
 """A blank at which no line ends; none is printed."""
 
@@ -79,9 +80,10 @@ class TopParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """What is wrong, with the next step; no list of all that would have been right."""
-        wrong = re.match(r"argument COMMAND: invalid choice: (['\"])(.*)\1 \(", message)
+        wrong = re.match(r"argument COMMAND: invalid choice: ((['\"]).*\2) \(", message)
         if wrong:
-            message = f"there is no command {wrong[2]!r}" + (meant(wrong[2]) or "; `tuimon --help` shows them")
+            more = meant(ast.literal_eval(wrong[1])) or "; `tuimon --help` shows them"
+            message = f"there is no command {wrong[1]}{more}"
         super().error(message)
 
 
@@ -102,7 +104,7 @@ class CommandParser(argparse.ArgumentParser):
                 formatter.add_arguments([*group._group_actions, *(own if group is self._optionals else ())])
                 formatter.end_section()
         names = "  ".join(_option(action) for action in common if action not in own)
-        lines = textwrap.wrap(names, formatter._width - 4, break_on_hyphens=False)
+        lines = textwrap.wrap(names, max(NARROWEST, formatter._width - 4), break_on_hyphens=False)
         title = f"{COMMON} (`tuimon help options` explains):"
         return "\n".join([formatter.format_help(), title, *(f"  {one.replace(UNBROKEN, ' ')}" for one in lines), ""])
 

@@ -47,6 +47,7 @@ def run(
 
     With `ends_with_us` the program is a demonstration: it is stopped when the watching stops. `tour` says what to look at.
     """
+    environ = dict(os.environ if env is None else env)  # as it is now: the screen library is told of things in ours
     output = _output_file() if options.screen else None
     if output is not None:
         from tuimon.app import warm_up
@@ -57,7 +58,7 @@ def run(
         with contextlib.ExitStack() as stack:
             streams = _streams(output, options, stack)
             try:
-                process, session = launch(list(command), options.hook, env=None if env is None else dict(env), **streams)
+                process, session = launch(list(command), options.hook, env=environ, **streams)
             except Refused as refusal:
                 say(f"{clean(refusal.sentence)} [{refusal.code}]")
                 if refusal.process is None:

@@ -7,10 +7,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuimon.config import MOST_MS
+
 if TYPE_CHECKING:
     from tuimon.commands.phases import PhasePlan
 
-MOST_MS = 86_400_000
 SHELLS = ("bash", "zsh", "fish")
 """For which there is a completion."""
 

@@ -206,14 +206,6 @@ ASCII = GlyphSet(
 GLYPH_SETS: dict[str, GlyphSet] = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCK, ASCII)}
 
 
-def glyph_set(name: str) -> GlyphSet:
-    """The set of that name. Raises ValueError, naming the sets there are."""
-    try:
-        return GLYPH_SETS[name]
-    except KeyError:
-        raise ValueError(f"no glyph set {name!r}; there are {', '.join(GLYPH_SETS)}") from None
-
-
 def glyphs_for(encoding: str | None) -> GlyphSet:
     """The finest set that an output of this encoding can carry (None: not known, so the safest)."""
     for glyphs in (BRAILLE, BLOCK):

@@ -5,31 +5,37 @@ from __future__ import annotations
 from tuimon.app.details.page import fact, heading, prose
 from tuimon.app.details.paged import Source, linked
 from tuimon.app.details.recompile import costs
+from tuimon.app.panels.frame import NOT_IN_FILE, untold
 from tuimon.app.panels.frames import calls_words, entries_words, state_words
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name, function_name
-from tuimon.draw.text import Line, clean, cut, pad
+from tuimon.draw.text import Line, cells, clean, cut, pad
 from tuimon.model.about import About
 from tuimon.model.parts import Compilation, Frame
 
 ALL = "all frames"
 MOST_FRAMES = 200
-STATE_CELLS = 14
+LEAST_CALLS, MOST_NAME = 22, 44
+"""Cells of a frame's calls that its name leaves, and of the name."""
 
 
 def all_lines(scene: Scene, width: int) -> list[Line]:
     """Every frame, the ones in trouble first."""
     frames = sorted(scene.model.frames.values(), key=_urgency)
     out = prose(f"{len(frames)} known: entries of the limit, calls since the attach", width, "note")
-    for frame in frames[:MOST_FRAMES]:
+    shown = frames[:MOST_FRAMES]
+    states = max((cells(state_words(frame)[0]) + 2 for frame in shown if state_words(frame)[0]), default=0)
+    room = width - 12 - states
+    named = max(12, min(MOST_NAME, room - LEAST_CALLS))
+    for frame in shown:
         state, role = state_words(frame)
-        name = frame_name(frame.name, frame.file, frame.line, 30, scene.glyphs.ellipsis)
-        calls = cut(clean(calls_words(scene.model, frame)), max(8, width - 60), scene.glyphs.ellipsis)
+        name = frame_name(frame.name, frame.file, frame.line, named, scene.glyphs.ellipsis)
+        calls = cut(clean(calls_words(scene.model, frame)), max(8, room - named), scene.glyphs.ellipsis)
         line: Line = [
             (f"  {entries_words(frame):>6}  ", "number"),
-            (pad(state, STATE_CELLS) + "  ", role),
-            (pad(name, 30) + "  ", "frame"),
+            (pad(state, states), role),
+            (pad(name, named) + "  ", "frame"),
             (calls, "text"),
         ]
         out += linked([line], About("frame", frame.key))
@@ -87,7 +93,9 @@ def frame_lines(scene: Scene, frame: Frame, width: int) -> list[Line]:
     regions = [one for one in model.regions.values() if one.frame == frame.key]
     out += heading(f"its regions ({len(regions)})") if regions else []
     for region in regions:
-        text = f"[{region.compile_id}] {region.direction}, {fmt.count(region.calls)} calls"
+        counted = f"{fmt.count(region.calls)} call{'s' * (region.calls != 1)}"
+        calls = f"calls {NOT_IN_FILE}" if untold(scene, "calls") else counted
+        text = f"[{region.compile_id}] {region.direction}, {calls}"
         out += linked(prose(text, width, "region"), About("region", region.key))
     return out
 

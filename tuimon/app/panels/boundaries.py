@@ -16,7 +16,6 @@ from tuimon.draw import format as fmt
 from tuimon.draw.names import place
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import Line, cells, clean, cut
-from tuimon.model.about import About
 from tuimon.model.findings import per_step, share_of_step
 from tuimon.model.hosts import reads_host
 from tuimon.model.parts import Boundary
@@ -288,5 +287,4 @@ PANEL = Panel(
         "nothing is timed. m accepts a boundary with a note, which is kept beside the project; again: no longer."
     ),
     answer=answered(_answer),
-    about=lambda scene, key: About("boundary", key),
 )

@@ -16,7 +16,6 @@ from tuimon.draw import format as fmt
 from tuimon.draw.names import place
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import Line, clean, cut, wrap
-from tuimon.model.about import About
 from tuimon.model.findings import Finding
 
 FRAMES = "frames"
@@ -148,7 +147,8 @@ def _evidence(scene: Scene, shown: Sequence[Row], view: PanelView, width: int, r
 def _answer(scene: Scene) -> Line:
     found = latest_findings(scene)
     if not found:
-        return [("nothing stands out in what was seen so far", "good")] if scene.model.frames else [(_empty(scene), "text")]
+        where = "in this file" if scene.model.target.how == "file" else "in what was seen so far"
+        return [(f"nothing stands out {where}", "good")] if scene.model.frames else [(_empty(scene), "text")]
     dearest = max(found, key=lambda one: one.cost_s or 0.0)
     if not dearest.cost_s:
         return [(f"{len(found)} to look at, of no known cost: ", "strong"), (clean(found[0].title), "warn")]
@@ -197,5 +197,4 @@ PANEL = Panel(
     ),
     answer=answered(_answer),
     copied=copied,
-    about=lambda scene, key: About("frame", "") if key == FRAMES else None,
 )

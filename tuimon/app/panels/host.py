@@ -22,8 +22,6 @@ LEAST_WAIT = 0.005
 """Cores: what is less is none."""
 NEAR = 0.95
 """Of a memory limit."""
-LEAST_SHARE = 0.005
-"""Of a core: a thread below it is idle."""
 
 
 def cores(percent: float | None) -> str:

@@ -12,7 +12,6 @@ from tuimon.draw import format as fmt
 from tuimon.draw.names import function_name
 from tuimon.draw.table import window
 from tuimon.draw.text import Line, clean, cut, without_escapes
-from tuimon.model.about import About
 from tuimon.model.parts import LogLine
 
 KIND_CELLS = 9
@@ -142,5 +141,4 @@ PANEL = Panel(
     help="What happened, with the time of day. It follows the newest line; moving up stops that, G starts it again.",
     answer=_answer,
     copied=_copied,
-    about=lambda scene, key: About("log", key),
 )

@@ -225,7 +225,7 @@ def _slow_line(scene: Scene) -> Line:
         return []
     if steps.slow:
         return _in_short(steps.slow[-1])
-    return [(f"none of {plural(steps.n, 'step')} was slow (1 enter: the rule)", "note")]
+    return [(f"none of {plural(steps.n, 'step')} was slow", "note")]
 
 
 def _before_attach(scene: Scene, width: int, height: int, focused: bool) -> PanelLines:

@@ -6,7 +6,9 @@ from tuimon.app.panels.boundaries import ANSWER_PLACE, at_place, costliest, shor
 from tuimon.app.panels.frame import plural
 from tuimon.app.panels.looking import latest_findings
 from tuimon.app.panels.pace import compile_answer, latest_compile, overdue
+from tuimon.app.panels.ranks import holding
 from tuimon.app.panels.standing import ended_line, standing
+from tuimon.app.panels.surroundings import stands_out
 from tuimon.app.scene import Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.names import place
@@ -30,21 +32,36 @@ def answer(scene: Scene) -> Line:
         return first
     over = ended_line(scene)
     if over:
-        return [*over, *_behind(_cost(scene), "; ")]
+        return [*over, *_behind(_cost(scene) or _slow(scene), "; ")]
     running = latest_compile(scene.model)
     if running is not None and (scene.model.steps.source is None or scene.now_ns - running.since_ns >= COMPILES_S * 1e9):
         return compile_answer(scene, running)
     pace = _pace(scene)
     cost = _cost(scene)
     if overdue(scene) is not None:  # the room is little then
-        cost = [run for run in cost if run[0] != COSTLIEST]
+        cost = holding(scene) or [run for run in cost if run[0] != COSTLIEST]
     if cost:
         return [*pace, *_behind(cost, "; ")] if pace else cost
     if scene.model.target.how == "file":
         return pace or [("read to its end; nothing stands out", "text")]
     if not pace:
         return [("running; nothing stands out so far", "text")]
-    return [*pace, ("; healthy: nothing stands out", "good")] if scene.model.steps.steady_n else pace
+    if not scene.model.steps.steady_n:
+        return pace
+    behind = stands_out(scene) or _slow(scene) or [("healthy: nothing stands out", "good")]
+    return [*pace, *_behind(behind, "; ")]
+
+
+def _slow(scene: Scene) -> Line:
+    """`3 steps were slow, the worst step 200: 8.27 s, compile`: what is over costs nothing any more, but was not healthy."""
+    steps = scene.model.steps
+    if not steps.slow:
+        return []
+    worst = max(steps.slow, key=lambda one: one.account.took_ns)
+    causes = " and ".join(one.cause for one in worst.causes)
+    were = "steps were slow, the worst" if steps.slow_n > 1 else "step was slow:"
+    took = fmt.duration(worst.account.took_ns / 1e9)
+    return [(f"{fmt.count(steps.slow_n)} {were} step {worst.account.index}: {took}, {causes}".rstrip(", "), "text")]
 
 
 def _behind(line: Line, between: str) -> Line:

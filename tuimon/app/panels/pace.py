@@ -63,16 +63,6 @@ def late(model: Model, until: int) -> Overdue | None:
     return Overdue(waited, waited / median if median else None, bool(model.running))
 
 
-def rate_words(scene: Scene) -> Line:
-    """The rate of steps as far as it holds now: `steps 9.30/s`, `no step for 10 s (compiling)`, `was 9.30/s`."""
-    late = overdue(scene)
-    if late is not None:
-        why = " (compiling)" if late.compiling else ""
-        return [("no step for ", "warn"), (f"{fmt.age(late.for_s)}{why}", "warn")]
-    rate = rate_then_or_now(scene)
-    return rate if len(rate) > 1 else [("steps ", "label"), *rate]
-
-
 def rate_then_or_now(scene: Scene) -> Line:
     """`9.30/s`, or `was 9.30/s` where no step has ended for long or the job is over."""
     rate = step_rate(scene.model)
@@ -245,6 +235,8 @@ def _now_words(scene: Scene) -> Line:
     target = model.target
     if target.ended == "refused":
         return [("cannot attach: ", "bad"), (clean(target.ended_detail), "text")]
+    if target.how == "file" and target.ended == "detached":
+        return [(clean(target.ended_detail), "text")]
     if target.ended is not None:
         where = f" in step {model.steps.n}" if model.steps.source is not None else ""
         how = {"lost": "not heard of any more", "detached": "no longer attached"}.get(target.ended, "ended")

@@ -19,7 +19,6 @@ from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import Line, cells, clean, cut, fill, line_cells, pad, two_ends, wrap
-from tuimon.model.about import About
 from tuimon.model.statistics import WINDOW
 
 MOST_ABOUT = 4
@@ -307,12 +306,33 @@ def _about(scene: Scene, view: PanelView, width: int) -> PanelLines:
     return [rule, *([(" ", "text"), (piece, row.standing.role if doing else "note")] for piece in pieces)]
 
 
+HOLDING = ("stopped", "silent", "lost", "ended")
+_OVER = ("lost", "ended", "detached")
+
+
+def holding(scene: Scene) -> Line:
+    """The rank that does not go on, without which the others cannot either; or that all are over. Empty where all go on."""
+    if not are_one_job(scene.ranks):
+        return []
+    conditions = [one.condition for one in scene.standings]
+    if all(condition in _OVER for condition in conditions):
+        return [(f"all {len(conditions)} ranks are over", "ended")]
+    found = next((at for one in HOLDING for at, condition in enumerate(conditions) if condition == one), None)
+    if found is None:
+        return []
+    rank = scene.ranks[found]
+    words = stopped_words(rank.silence, rank.pid) or conditions[found]
+    return [(f"rank {clean(names(scene.ranks)[found])} {words}", scene.standings[found].role)]
+
+
 def _answer(scene: Scene) -> Line:
     """Who is late, or what else is the matter with one; else that all run."""
     if not scene.ranks:
         return told("one process is watched: nothing to compare until tuimon attach --all watches several")
-    if scene.verdicts:
-        return [(clean(scene.verdicts[0].sentence), "bad")]
+    late: Line = [(clean(scene.verdicts[0].sentence), "bad")] if scene.verdicts else []
+    first = holding(scene)
+    if first or late:
+        return [*first, *([("; ", "text")] if first and late else []), *late]
     what = "rank" if are_one_job(scene.ranks) else "process"
     odd = max(range(len(scene.ranks)), key=lambda at: scene.standings[at].look)
     one = scene.standings[odd]
@@ -346,5 +366,4 @@ PANEL = Panel(
         "Signs: ~ attaching, * compiling, = no step for long, ? stopped or silent, ! refused, x over."
     ),
     answer=_answer,
-    about=lambda scene, key: About("rank", key),
 )

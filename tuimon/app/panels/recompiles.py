@@ -16,7 +16,6 @@ from tuimon.draw import format as fmt
 from tuimon.draw.names import frame_name, marked_id
 from tuimon.draw.table import Cells, Column
 from tuimon.draw.text import Line, clean, cut
-from tuimon.model.about import About
 from tuimon.model.parts import Compilation, Recompile
 from tuimon.model.reading import reading, reading_of
 
@@ -173,5 +172,4 @@ PANEL = Panel(
         ' An id with "r1" is from after the first reset of Dynamo, which numbers anew from there.'
     ),
     answer=answered(_answer),
-    about=lambda scene, key: About("recompile", key),
 )

@@ -16,7 +16,6 @@ from tuimon.draw import format as fmt
 from tuimon.draw.roofline import roofline_lines
 from tuimon.draw.roofline_table import intensity_text, legend_of, of_roof_text, table_lines, traffic
 from tuimon.draw.text import Line, clean, cut, exactly, two_ends, wrap
-from tuimon.model.about import About
 from tuimon.roofline.ceilings import Ceiling
 from tuimon.roofline.points import RULE, Point, Roofline
 
@@ -380,5 +379,4 @@ PANEL = Panel(
         "below); c, which is everywhere, selects another ceiling."
     ),
     answer=answered(_answer),
-    about=lambda scene, key: About("point", key),
 )

@@ -9,7 +9,6 @@ from tuimon.app.panels.tabular import place_cursor
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
 from tuimon.draw.text import Line, cells, clean, cut, cut_line, exactly, fill, line_cells, wrap
-from tuimon.model.about import About
 from tuimon.model.gpus import of_job
 
 HOST = "host"
@@ -281,6 +280,12 @@ def _copied(scene: Scene, key: str) -> str:
     return f"GPU {gpu.index} {clean(gpu.name)}: {', '.join(said)}"
 
 
+def stands_out(scene: Scene) -> Line:
+    """What of the machine holds the job back, or may; empty where nothing does."""
+    line = _answer(scene)
+    return line if any(role in ("warn", "bad") for _, role in line) else []
+
+
 def _answer(scene: Scene) -> Line:
     """What stands out of a GPU, then of the host; else how much the job has of them."""
     of = scene.model.surroundings
@@ -331,5 +336,4 @@ PANEL = Panel(
     ),
     answer=answered(_answer),
     copied=_copied,
-    about=lambda scene, key: About("host", "") if key == HOST else About("gpu", key),
 )

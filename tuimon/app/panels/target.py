@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuimon.app.feed import Where
-from tuimon.app.panels.frame import PanelLines
+from tuimon.app.panels.frame import PanelLines, plural
 from tuimon.app.panels.pace import stopped_words
 from tuimon.app.panels.ranks import ranks_line
 from tuimon.app.ranks import SILENT_S
@@ -221,7 +221,7 @@ def _who(scene: Scene, width: int) -> Line:
     if off:
         facts.append((2, [("off: ", "warn"), (clean(", ".join(off)), "warn")]))
     elif coverage.not_available:
-        facts.append((6, [(f"{len(coverage.not_available)} things not available here", "note")]))
+        facts.append((6, [(f"{plural(len(coverage.not_available), 'thing')} not available here", "note")]))
     if target.torch is not None:
         facts.append((3, [("torch ", "label"), (clean(target.torch), "number")]))
     if target.devices:
@@ -232,6 +232,8 @@ def _who(scene: Scene, width: int) -> Line:
     name = command(target.command or scene.title or "no target yet", max(1, width - 8), scene.glyphs.ellipsis)
     wanted = min(cells(name), MOST_COMMAND)
     beside = fill(facts, max(0, width - 8 - wanted - 2))
+    if facts and facts[0][0] > 0 and line_cells(beside) > width - 8 - wanted - 2:
+        beside = []  # one that has to be said stands before all others
     room = width - 8 - line_cells(beside) - 2
     name = command(target.command or scene.title or "no target yet", max(1, room), scene.glyphs.ellipsis)
     return [("tuimon", "brand"), ("  ", "text"), (name, "strong"), ("  ", "text"), *beside]

@@ -305,10 +305,6 @@ class MainScreen(RowKeys, points.RooflineKeys, replay.ReplayKeys, Screen[None]):
         self.focus_id, self.zoomed = self._before
         self.lay_out(self.size.width, self.size.height)
 
-    def leave_ranks(self) -> None:
-        """Back from the ranks."""
-        self.leave_over()
-
     def show_rank(self, key: str) -> None:
         """All ranks with that one selected ("": none), from whichever page."""
         if not self.monitor.several:

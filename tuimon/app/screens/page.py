@@ -25,7 +25,7 @@ from tuimon.app.scene import Scene
 from tuimon.app.screens.asking import AskLine
 from tuimon.app.widgets.keys_widget import KeysWidget
 from tuimon.app.widgets.line_widget import LineWidget
-from tuimon.draw.text import Line, clean, cut
+from tuimon.draw.text import Line, clean, cut, line_cells
 from tuimon.model.about import About
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ TOP = 2
 DEEPEST = 24
 """So many pages lie over each other; who goes on in a circle is told."""
 MOST_KEPT = 256
+LEAST_TITLE = 14
+"""Cells of a title below which it is not said where on the page one is."""
 
 
 class PageScreen(Screen[None]):
@@ -150,15 +152,16 @@ class PageScreen(Screen[None]):
         where = f"{self.top + 1}-{min(count, self.top + room)} of {count}" if self._last else ""
         if self.finding:
             where = f"{clean(self.finding)!r}: {where or f'{count} found'}"
-        name = cut(clean(self.page_title), max(1, width - len(where) - 14), glyphs.ellipsis)
-        title: Line = [(" ", "text"), (name, "title-focus")]
-        if where:
-            title += [("  ", "text"), (where, "note")]
+        behind: Line = []
         if scene.ranks:
-            title += [("  ", "text"), (clean(scene.ranks[scene.rank].label), "strong")]
+            behind += [("  ", "text"), (clean(scene.ranks[scene.rank].label), "strong")]
         if status.frozen is not None:
-            title += [("  ", "text"), (" FROZEN ", "frozen")]
-        return title
+            behind += [("  ", "text"), (" FROZEN ", "frozen")]
+        room = width - 1 - line_cells(behind)
+        if where and (self.finding or room - len(where) - 2 >= LEAST_TITLE):
+            behind = [("  ", "text"), (where, "note"), *behind]
+            room -= len(where) + 2
+        return [(" ", "text"), (cut(clean(self.page_title), max(1, room), glyphs.ellipsis), "title-focus"), *behind]
 
     # ------------------------------------------------------------------------------------------ links
 

@@ -75,7 +75,7 @@ class RowKeys:
         key = select_shown(widget.panel, self._main.monitor.panel_scene(), widget.view)
         if widget.panel is ranks.PANEL:
             if key is not None:
-                self._main.leave_ranks()
+                self._main.leave_over()
                 self._main.monitor.select_rank(int(key))
             return
         self._main.monitor.open_details(widget.panel, key)
