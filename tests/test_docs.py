@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.app.themes import ORDER, load_themes
+from tuimon.app.look.themes import ORDER, load_themes
 from tuimon.commands import demo
 from tuimon.commands.parser import make_parser
 from tuimon.roofline.ceilings import parse_ceilings

@@ -8,7 +8,7 @@ import pytest
 
 from tuimon import toml
 from tuimon.accepted import AcceptedError, load
-from tuimon.app.themes import ThemeError, parse_theme
+from tuimon.app.look.themes import ThemeError, parse_theme
 from tuimon.app.tour import TourError
 from tuimon.app.tour import parse as parse_tour
 from tuimon.lab.walk import WalkError, parse_walk

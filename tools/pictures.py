@@ -27,9 +27,9 @@ from textual.pilot import Pilot
 
 from tuimon import events as ev
 from tuimon.app.app import MonitorApp
-from tuimon.app.looks import on_screen, picture
+from tuimon.app.look.looks import on_screen, picture
+from tuimon.app.look.themes import load_themes
 from tuimon.app.settings import Settings
-from tuimon.app.themes import load_themes
 from tuimon.draw.glyphs import BRAILLE
 from tuimon.draw.text import Line
 from tuimon.model import Model

@@ -16,13 +16,13 @@ from tuimon.app.app import MonitorApp
 from tuimon.app.keymap import ACTIONS, TABLES, actions, tables
 from tuimon.app.keymap.foot import foot
 from tuimon.app.keymap.main import PANEL_KEYS, ZOOMS
-from tuimon.app.lab_app import LabApp
-from tuimon.app.lab_keys import lab_subject
+from tuimon.app.lab.app import LabApp
+from tuimon.app.lab.keys import lab_subject
+from tuimon.app.look.roles import ROLES
 from tuimon.app.panels import PANELS
 from tuimon.app.panels.frame import PanelLines
 from tuimon.app.panels.help import Subject, at_a_glance, lines, of_panel
-from tuimon.app.picker import PickerApp
-from tuimon.app.roles import ROLES
+from tuimon.app.picker.app import PickerApp
 from tuimon.app.screens.help import HelpScreen
 from tuimon.app.screens.lab import LabScreen
 from tuimon.app.screens.main import MainScreen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tuimon.app.background import depth, fitting_theme, ground
+from tuimon.app.tty.background import depth, fitting_theme, ground
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from tests.support.golden import project_at_home
 from tests.support.monitor import Driven, drive, settings
 from tests.support.points import compute
 from tests.support.scenes import WHOLE
-from tuimon.app.looks import runs
-from tuimon.app.roles import ROLES
-from tuimon.app.themes import load_themes
+from tuimon.app.look.looks import runs
+from tuimon.app.look.roles import ROLES
+from tuimon.app.look.themes import load_themes
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.draw.glyphs import BRAILLE
 from tuimon.draw.text import Line, cells

@@ -16,7 +16,8 @@ from tests.app.test_picker import Picking, picking, some
 from tests.support.fake_feed import MODEL, busy
 from tests.support.monitor import Driven, drive, settings
 from tests.support.terminal import Terminal
-from tuimon.app import everywhere, terminal
+from tuimon.app import everywhere
+from tuimon.app.tty import terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 OSC = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07")

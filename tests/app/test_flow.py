@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tuimon.app.flow import FIRST, LEAST, LOST_S, SILENT_S, Flow
+from tuimon.app.tty.flow import FIRST, LEAST, LOST_S, SILENT_S, Flow
 
 
 class Line:

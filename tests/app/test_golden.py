@@ -18,7 +18,7 @@ from tests.support.monitor import Driven, drive, settings
 from tests.support.points import compute, cpu, h100
 from tests.support.scenes import WHOLE
 from tests.support.styled import styled_text
-from tuimon.app.themes import load_themes
+from tuimon.app.look.themes import load_themes
 from tuimon.draw.glyphs import BRAILLE
 from tuimon.roofline.points import Roofline
 

@@ -9,9 +9,9 @@ from textual import events
 
 from tests.support.fake_feed import busy
 from tests.support.monitor import Driven, drive
-from tuimon.app.lab_app import LabApp
+from tuimon.app.lab.app import LabApp
+from tuimon.app.look.themes import load_themes
 from tuimon.app.screens.lab import LabSession
-from tuimon.app.themes import load_themes
 from tuimon.draw.glyphs import BRAILLE
 
 SIZE = (80, 24)

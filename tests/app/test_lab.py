@@ -14,15 +14,15 @@ import pytest
 from tests.support.fake_feed import busy
 from tests.support.monitor import Driven, drive, screen_text, settings
 from tests.support.terminal import Terminal
-from tuimon.app.lab_app import LabApp
-from tuimon.app.lab_keys import lab_foot
-from tuimon.app.lab_live import measured, take
-from tuimon.app.lab_view import Picture, draw
-from tuimon.app.roles import ROLES
+from tuimon.app.lab.app import LabApp
+from tuimon.app.lab.keys import lab_foot
+from tuimon.app.lab.live import measured, take
+from tuimon.app.lab.view import Picture, draw
+from tuimon.app.look.roles import ROLES
+from tuimon.app.look.themes import load_themes
 from tuimon.app.screens.lab import LabScreen, LabSession
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
-from tuimon.app.themes import load_themes
 from tuimon.draw.glyphs import ASCII, BLOCK, BRAILLE, GLYPH_SETS, GlyphSet
 from tuimon.draw.text import line_cells
 from tuimon.lab import state

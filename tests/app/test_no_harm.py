@@ -21,9 +21,9 @@ from tests.support.points import compute, h100, windows
 from tests.support.scenes import WHOLE
 from tuimon.app import keymap
 from tuimon.app.action import Scope
-from tuimon.app.picker import PickerApp
+from tuimon.app.look.themes import load_themes
+from tuimon.app.picker.app import PickerApp
 from tuimon.app.screens.main import MainScreen
-from tuimon.app.themes import load_themes
 from tuimon.draw.glyphs import BRAILLE
 
 PLACES: dict[Scope, tuple[str, tuple[str, ...]]] = {

@@ -14,8 +14,8 @@ from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
 
-from tuimon.app.cells import Looks, difference, row_of, unknown
-from tuimon.app.paint import Painter
+from tuimon.app.tty.cells import Looks, difference, row_of, unknown
+from tuimon.app.tty.paint import Painter
 
 ASKED = re.compile(r"\x1b\[(\d+);(\d+)H\x1b\[6n")
 Picture = list[list[Segment]]

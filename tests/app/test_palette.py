@@ -12,15 +12,15 @@ from tests.support.fake_feed import busy
 from tests.support.monitor import Driven, drive, screen_text, settings
 from tuimon.app.commands import Command, found, likeness
 from tuimon.app.keymap import TABLES
-from tuimon.app.lab_app import LabApp
-from tuimon.app.picker import PickerApp
-from tuimon.app.roles import ROLES
+from tuimon.app.lab.app import LabApp
+from tuimon.app.look.roles import ROLES
+from tuimon.app.look.themes import load_themes
+from tuimon.app.picker.app import PickerApp
 from tuimon.app.screens.help import HelpScreen
 from tuimon.app.screens.lab import LabScreen, LabSession
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
 from tuimon.app.screens.palette import PaletteScreen
-from tuimon.app.themes import load_themes
 from tuimon.draw.glyphs import ASCII, BRAILLE, GlyphSet
 
 MONITORS = ("main", "roofline", "replay", "page", "step", "window", "lab")

@@ -10,10 +10,10 @@ from tests.support.fake_feed import ATTACHED, MS, SCENES, Job, S, Script, busy, 
 from tuimon import events as ev
 from tuimon.app.details import open_page
 from tuimon.app.keymap.foot import foot
+from tuimon.app.look.roles import ROLES
 from tuimon.app.panels import BY_ID, PANELS, overview, target, tiny
 from tuimon.app.panels.frame import fitted, sentence
 from tuimon.app.panels.log import row_text
-from tuimon.app.roles import ROLES
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.draw.text import Line, line_cells

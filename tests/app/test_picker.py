@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.support.monitor import screen_text
-from tuimon.app.picker import PickerApp
-from tuimon.app.picking import LONGEST_WHY, WHY_NOT, ListView, attach_words, draw, entries, name
-from tuimon.app.themes import load_themes
+from tuimon.app.look.themes import load_themes
+from tuimon.app.picker.app import PickerApp
+from tuimon.app.picker.rows import LONGEST_WHY, WHY_NOT, ListView, attach_words, draw, entries, name
 from tuimon.attach.find.process import Target
 from tuimon.draw.glyphs import ASCII, BRAILLE, GlyphSet
 from tuimon.draw.text import line_cells

@@ -17,8 +17,8 @@ import pytest
 from textual import events
 
 from tests.support.terminal import Terminal
-from tuimon.app import terminal
-from tuimon.app.driver import Parser
+from tuimon.app.tty import terminal
+from tuimon.app.tty.driver import Parser
 
 ROOT = Path(__file__).resolve().parents[2]
 QUIET_BYTES_A_SECOND, BUSY_BYTES_A_SECOND = 1_500, 5_000

@@ -13,12 +13,12 @@ import pytest
 from tests.support.monitor import Driven, drive, settings
 from tests.support.scenes import WHOLE
 from tests.support.styled import styled_text
-from tuimon.app import themed
-from tuimon.app.sample import Row, draw, list_room, rows_of, scrolled
+from tuimon.app.look import themed
+from tuimon.app.look.sample import Row, draw, list_room, rows_of, scrolled
+from tuimon.app.look.themed import ThemedApp
+from tuimon.app.look.themes import ORDER, load_themes, user_folder
 from tuimon.app.screens import themes as chooser
 from tuimon.app.screens.themes import ThemesScreen
-from tuimon.app.themed import ThemedApp
-from tuimon.app.themes import ORDER, load_themes, user_folder
 from tuimon.draw.glyphs import BRAILLE, GLYPH_SETS
 from tuimon.draw.text import line_cells
 
@@ -229,8 +229,8 @@ def test_at_every_size_the_selected_row_is_seen(glyphs: str) -> None:
 
 
 def test_every_role_is_in_the_sample() -> None:
-    from tuimon.app.roles import ROLES
-    from tuimon.app.sample import sample
+    from tuimon.app.look.roles import ROLES
+    from tuimon.app.look.sample import sample
 
     shown = {role for line in sample(43, 40, BRAILLE) for _, role in line}
     assert set(ROLES) <= shown

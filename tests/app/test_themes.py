@@ -11,8 +11,8 @@ from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
-from tuimon.app.roles import ROLES
-from tuimon.app.themes import ORDER, Look, Theme, ThemeError, load_themes, parse_look, parse_theme, plain
+from tuimon.app.look.roles import ROLES
+from tuimon.app.look.themes import ORDER, Look, Theme, ThemeError, load_themes, parse_look, parse_theme, plain
 
 THEMES = load_themes(user=Path("/nonexistent")).themes
 

@@ -12,7 +12,6 @@ from tests.app.test_panels import draw, scene, sound, text
 from tests.support.fake_feed import LONG, WIDE, FakeFeed, FakeFleet, Job, S, busy
 from tests.support.monitor import Driven, drive, settings
 from tuimon import events as ev
-from tuimon.app import terminal
 from tuimon.app.details import step as page
 from tuimon.app.panels import BY_ID
 from tuimon.app.panels.now import step_chart
@@ -28,6 +27,7 @@ from tuimon.app.panels.timeline import (
     timeline,
 )
 from tuimon.app.scene import PanelView, Scene
+from tuimon.app.tty import terminal
 from tuimon.draw.glyphs import ASCII, BRAILLE, GLYPH_SETS
 from tuimon.model import Model
 from tuimon.model.parts import Steps

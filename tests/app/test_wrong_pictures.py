@@ -16,8 +16,8 @@ from textual.geometry import Size
 
 from tests.support.fake_feed import busy
 from tests.support.monitor import Driven, drive
-from tuimon.app import terminal
-from tuimon.app.painted import PaintedApp
+from tuimon.app.tty import terminal
+from tuimon.app.tty.painted import PaintedApp
 
 SIZES = [(80, 24), (120, 40), (20, 5), (20, 1), (61, 17)]
 KEYS = "1234567wwzjjkGgtt?T::/aii'mnsS LTT".replace(" ", "")

@@ -9,8 +9,8 @@ from typing import Any
 from tests.support.fake_feed import FakeFeed, FakeFleet
 from tuimon import events as ev
 from tuimon.app.app import MonitorApp
+from tuimon.app.look.themes import load_themes
 from tuimon.app.settings import Settings
-from tuimon.app.themes import load_themes
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.roofline.ceilings import load_ceilings
 

@@ -103,8 +103,8 @@ def tell_parts() -> dict[str, float]:
     from textual.screen import Screen
 
     from tuimon.app.app import MonitorApp
-    from tuimon.app.painted import PaintedApp
     from tuimon.app.pump import Pump
+    from tuimon.app.tty.painted import PaintedApp
 
     parts = {"fold": 0.0, "draw": 0.0, "paint": 0.0, "pictures": 0.0}
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from tuimon.app.candidate import Candidate
 from tuimon.app.feed import Feed, Group
-from tuimon.app.terminal import prepare_environment, why_no_screen
+from tuimon.app.picker.candidate import Candidate
 from tuimon.app.tour import Tour
+from tuimon.app.tty.terminal import prepare_environment, why_no_screen
 
 __all__ = ["Candidate", "Feed", "Group", "pick", "run_monitor", "warm_up", "why_no_screen"]
 
@@ -59,8 +59,8 @@ def pick(
     clipboard: bool = True,
     problems: Sequence[str] = (),
 ) -> list[Found] | None:
-    """Let a person choose among the processes that `find` finds; see `tuimon.app.picker.pick`."""
-    from tuimon.app import picker
+    """Let a person choose among the processes that `find` finds; see `tuimon.app.picker.app.pick`."""
+    from tuimon.app.picker import app as picker
 
     return picker.pick(
         find, theme=theme, ascii=ascii, no_color=no_color, mouse=mouse, background=background, clipboard=clipboard,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tuimon.app import terminal
 from tuimon.app.doing import Doing
 from tuimon.app.everywhere import Everywhere
 from tuimon.app.feed import LET_GO_S, Feed, Group
@@ -26,6 +25,7 @@ from tuimon.app.screens.lab import LabScreen, LabSession
 from tuimon.app.screens.main import MainScreen
 from tuimon.app.screens.page import PageScreen
 from tuimon.app.settings import Settings
+from tuimon.app.tty import terminal
 
 REFUSED = 3
 """The status where tuimon could attach to nothing."""

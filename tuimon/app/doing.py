@@ -12,7 +12,7 @@ from tuimon.app.action import Scope
 from tuimon.app.commands import Command, Place, listed
 from tuimon.app.details import open_page, step
 from tuimon.app.keymap import HEADINGS
-from tuimon.app.lab_keys import lab_subject
+from tuimon.app.lab.keys import lab_subject
 from tuimon.app.panels.frame import plural
 from tuimon.app.panels.help import Subject, of_panel
 from tuimon.app.scene import Panel

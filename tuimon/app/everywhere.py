@@ -7,13 +7,13 @@ from typing import Generic, TypeVar
 
 from textual.screen import Screen
 
-from tuimon.app import terminal
 from tuimon.app.commands import Command, do
+from tuimon.app.look.themed import ThemedApp
 from tuimon.app.panels.help import Subject
 from tuimon.app.screens.help import HelpScreen
 from tuimon.app.screens.palette import PaletteScreen
 from tuimon.app.screens.themes import ThemesScreen
-from tuimon.app.themed import ThemedApp
+from tuimon.app.tty import terminal
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.text import clean, cut
 

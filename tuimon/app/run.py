@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuimon.app import terminal
-from tuimon.app.background import depth, fitting_theme
 from tuimon.app.feed import Feed, Group
 from tuimon.app.plane import Compute
+from tuimon.app.tty import terminal
+from tuimon.app.tty.background import depth, fitting_theme
 from tuimon.model import Model
 from tuimon.roofline.ceilings import CeilingError
 from tuimon.roofline.inforce import Known, known
@@ -69,8 +69,8 @@ def run(
     os.environ.pop("NO_COLOR", None)  # our theme without colours does it; Textual's own way gives shades of grey
 
     from tuimon.app.app import MonitorApp
+    from tuimon.app.look.themed import choose_theme
     from tuimon.app.settings import Settings
-    from tuimon.app.themed import choose_theme
 
     ssh = terminal.over_ssh()
     mouse = not ssh if mouse is None else mouse

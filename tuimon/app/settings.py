@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tuimon.app.look.themes import Loaded
 from tuimon.app.plane import Compute
-from tuimon.app.themes import Loaded
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.roofline.ceilings import Ceiling
 

@@ -80,6 +80,6 @@ def _pids(shtab: Any) -> dict[str, Any]:
 
 
 def _themes() -> list[str]:
-    from tuimon.app.themes import load_themes
+    from tuimon.app.look.themes import load_themes
 
     return list(load_themes().themes)

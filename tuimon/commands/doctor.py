@@ -31,7 +31,7 @@ def run(pid: int | None, options: Options) -> int:
         gpus = gpu.checks()
         names = [check.what for check in gpus if check.state == "ok" and check.name.startswith("GPU ")]
         found = [*machine.checks(), *gpus, *ceilings.checks(names, options.ceilings)]
-        from tuimon.app.background import depth
+        from tuimon.app.tty.background import depth
 
         why_none = options.config.values["color"].where if options.config is not None and options.no_color else ""
         found += terminal.checks(ask=options.screen, colours=depth(), without=why_none)
@@ -63,8 +63,8 @@ def run(pid: int | None, options: Options) -> int:
 
 def _theme_here(options: Options) -> str:
     """The theme that a screen would begin with; the terminal is asked for its ground where there is one."""
-    from tuimon.app.background import depth, fitting_theme, ground
-    from tuimon.app.themes import DEFAULT, MONO, load_themes
+    from tuimon.app.look.themes import DEFAULT, MONO, load_themes
+    from tuimon.app.tty.background import depth, fitting_theme, ground
 
     if options.no_color:
         return MONO
@@ -74,7 +74,7 @@ def _theme_here(options: Options) -> str:
 
 def _themes(wanted: str | None) -> list[Check]:
     """What is wrong with themes: files that are none, a name that is none's."""
-    from tuimon.app.themes import load_themes
+    from tuimon.app.look.themes import load_themes
 
     found = load_themes()
     wrong = list(found.problems)

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, options: Options) -> int:
             say(str(error))
             return FAILED
     if options.screen and options.output is None:
-        from tuimon.app.lab_app import run as show
+        from tuimon.app.lab.app import run as show
 
         return show(
             lab,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuimon.app.picker import pick
+from tuimon.app.picker.app import pick
 from tuimon.attach.find.process import find_targets
 from tuimon.attach.tracer import get_ready
 from tuimon.commands.attach import local_way, watch_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tuimon.app import themes
+from tuimon.app.look import themes
 from tuimon.commands.options import DONE, FAILED, Options, deliver, say
 from tuimon.config import config_file, short
 from tuimon.draw.text import clean, pad

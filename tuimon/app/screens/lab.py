@@ -19,9 +19,9 @@ from textual.widgets import Input
 
 from tuimon.app.action import Scope
 from tuimon.app.keymap import actions
-from tuimon.app.lab_keys import lab_foot
-from tuimon.app.lab_live import measured, region_key, take
-from tuimon.app.lab_view import Picture, draw
+from tuimon.app.lab.keys import lab_foot
+from tuimon.app.lab.live import measured, region_key, take
+from tuimon.app.lab.view import Picture, draw
 from tuimon.app.panels import PANELS
 from tuimon.app.panels.target import Status
 from tuimon.app.scene import Scene

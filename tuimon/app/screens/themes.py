@@ -15,11 +15,11 @@ from textual.screen import Screen
 from tuimon.app.action import Scope
 from tuimon.app.keymap import actions
 from tuimon.app.keymap.foot import foot
+from tuimon.app.look.sample import HEAD, Row, draw, rows_of, scrolled
+from tuimon.app.look.themes import Loaded, load_themes, stamps, user_folder
 from tuimon.app.panels.frame import fitted
 from tuimon.app.plan import Box
-from tuimon.app.sample import HEAD, Row, draw, rows_of, scrolled
 from tuimon.app.screens.asking import put
-from tuimon.app.themes import Loaded, load_themes, stamps, user_folder
 from tuimon.app.widgets.keys_widget import KeysWidget
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.config import config_file, short

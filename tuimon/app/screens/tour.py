@@ -70,7 +70,6 @@ def _less(size: Size) -> Size:
 class TourApp(MonitorApp):
     """The monitor, led."""
 
-    CSS_PATH = "../tuimon.tcss"  # Textual looks beside the file of the class
     BINDINGS = [  # noqa: RUF012
         Binding(",".join(action.keys), action.call, action.label, id=action.id, show=False, priority=True) for action in TOUR
     ]

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from tuimon.draw.text import Line, harmless_line, line_cells
 
 if TYPE_CHECKING:
-    from tuimon.app.themed import ThemedApp
+    from tuimon.app.look.themed import ThemedApp
 
 _ALONE = re.compile("[ -~\u00b7\u2500-\u259f\u2800-\u28ff]")
 """What lines are made of, but for names of the job's: ASCII, box drawing, blocks, braille."""

@@ -14,8 +14,8 @@ from typing import Protocol
 from rich.color import ColorSystem
 from rich.segment import Segment
 
-from tuimon.app.cells import Looks, Row, difference, row_of, unknown
-from tuimon.app.flow import Flow
+from tuimon.app.tty.cells import Looks, Row, difference, row_of, unknown
+from tuimon.app.tty.flow import Flow
 
 NUMBERS = 7
 """Questions are told apart by the column in which they ask: 2 and so many more."""

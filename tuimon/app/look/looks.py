@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.screen import Screen
 from textual.theme import Theme as TextualTheme
 
-from tuimon.app.themes import Look, Theme
+from tuimon.app.look.themes import Look, Theme
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.draw.svg import Run, svg
 from tuimon.draw.text import Line, exactly, line_cells

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tuimon.app.look.roles import ROLES
+from tuimon.app.look.themes import Loaded
 from tuimon.app.panels.frame import PanelLines, title_line
-from tuimon.app.roles import ROLES
-from tuimon.app.themes import Loaded
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import window
 from tuimon.draw.text import Line, cells, clean, cut, exactly, pad, wrap

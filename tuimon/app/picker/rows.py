@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from tuimon.app.candidate import Candidate
 from tuimon.app.filtering import matches
 from tuimon.app.panels.frame import PanelLines, fitted, plural
+from tuimon.app.picker.candidate import Candidate
 from tuimon.draw import format as fmt
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.names import command

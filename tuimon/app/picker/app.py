@@ -13,18 +13,18 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.widgets import Input
 
-from tuimon.app import terminal
 from tuimon.app.action import Scope
-from tuimon.app.background import depth, fitting_theme
-from tuimon.app.candidate import Candidate
 from tuimon.app.commands import Command, Place, listed
 from tuimon.app.everywhere import Everywhere
 from tuimon.app.keymap import HEADINGS, TABLES, actions
 from tuimon.app.keymap.foot import Foot, foot
+from tuimon.app.look.themed import choose_theme
+from tuimon.app.look.themes import Loaded
 from tuimon.app.panels.help import Subject
-from tuimon.app.picking import Entry, ListView, copied, draw, entries, matching
-from tuimon.app.themed import choose_theme
-from tuimon.app.themes import Loaded
+from tuimon.app.picker.candidate import Candidate
+from tuimon.app.picker.rows import Entry, ListView, copied, draw, entries, matching
+from tuimon.app.tty import terminal
+from tuimon.app.tty.background import depth, fitting_theme
 from tuimon.app.widgets.keys_widget import KeysWidget
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.draw.glyphs import GlyphSet

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tuimon import toml
-from tuimon.app.roles import ROLES
+from tuimon.app.look.roles import ROLES
 
 DEFAULT = "dark"
 MONO = "mono"
@@ -173,7 +173,7 @@ def _roles(table: Any, ansi: bool) -> dict[str, Look]:
 
 def shipped_folder() -> Path:
     """Where the themes that come with tuimon are: in the installed package, or beside it in a checkout."""
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parent.parent.parent
     installed = package / "_shipped" / "themes"
     return installed if installed.is_dir() else package.parent / "themes"
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from textual.screen import Screen
 
-from tuimon.app import terminal
 from tuimon.app.action import Scope
-from tuimon.app.background import depth, fitting_theme
 from tuimon.app.commands import Command, Place, listed
 from tuimon.app.everywhere import Everywhere
 from tuimon.app.keymap import HEADINGS
-from tuimon.app.lab_keys import lab_subject
+from tuimon.app.lab.keys import lab_subject
+from tuimon.app.look.themed import choose_theme
+from tuimon.app.look.themes import Loaded
 from tuimon.app.panels.help import Subject
 from tuimon.app.screens.lab import LabScreen, LabSession
-from tuimon.app.themed import choose_theme
-from tuimon.app.themes import Loaded
+from tuimon.app.tty import terminal
+from tuimon.app.tty.background import depth, fitting_theme
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.lab import state
 from tuimon.lab.state import Lab

@@ -12,10 +12,10 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 
-from tuimon.app import terminal
-from tuimon.app.driver import TerminalDriver
-from tuimon.app.in_turn import InTurnApp
-from tuimon.app.paint import QUICK, Painter
+from tuimon.app.tty import terminal
+from tuimon.app.tty.driver import TerminalDriver
+from tuimon.app.tty.in_turn import InTurnApp
+from tuimon.app.tty.paint import QUICK, Painter
 
 Result = TypeVar("Result")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from rich.style import Style
 
-from tuimon.app.looks import own_name, rich_style, textual_name, textual_theme
-from tuimon.app.painted import PaintedApp
-from tuimon.app.themes import DEFAULT, MONO, Loaded, Look, Theme, load_themes, plain
+from tuimon.app.look.looks import own_name, rich_style, textual_name, textual_theme
+from tuimon.app.look.themes import DEFAULT, MONO, Loaded, Look, Theme, load_themes, plain
+from tuimon.app.tty.painted import PaintedApp
 from tuimon.app.widgets.line_widget import LineWidget
 
 Result = TypeVar("Result")
@@ -17,7 +18,7 @@ Result = TypeVar("Result")
 class ThemedApp(PaintedApp[Result], Generic[Result]):
     """An app whose lines get their looks from one of our themes."""
 
-    CSS_PATH = "tuimon.tcss"
+    CSS_PATH = Path(__file__).parent.parent / "tuimon.tcss"  # whole: Textual looks beside the file of each class
     TITLE = "tuimon"
 
     def __init__(self, themes: Loaded, theme: str) -> None:

@@ -1,0 +1,1 @@
+"""The roofline lab as a screen of its own and beside a job."""

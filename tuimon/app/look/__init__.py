@@ -1,0 +1,1 @@
+"""Themes: how roles look, in whatever colours the terminal has."""

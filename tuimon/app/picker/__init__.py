@@ -1,0 +1,1 @@
+"""The list of processes that one can attach to."""
