@@ -166,8 +166,10 @@ def _greet(
         channel.send_bundle(connection, sources, options, way.token, kind=hello.get("kind"))
         decoder = wire.Decoder()
         early = channel.first_answer(connection, decoder, math.inf, wait.for_answer)
-    except BaseException:
+    except BaseException as error:
         connection.close()
+        if isinstance(error, (Refused, OSError)) and wait.is_gone():  # whatever else seemed to be the matter
+            raise explain.dead(target.pid) from error
         raise
     how = "remote_exec" if tracer.report.mechanism == "remote_exec" else "injected"
     return Session(
