@@ -316,9 +316,10 @@ class LiveFeed:
         self.title = command
         self.pid = session.pid
         self.label = self.label or str(session.pid)
-        self._decoder = LiveDecoder(session.pid, command, session.how, files=not session.brings_sources)
+        folder = None if session.brings_sources else lambda: session.trace_folder()
+        self._decoder = LiveDecoder(session.pid, command, session.how, folder=folder)
         self._heard_ns = time.monotonic_ns()
-        self._lines = None if session.brings_sources else Lines()  # another host has other files under the same names
+        self._lines = None if session.brings_sources else Lines(session.pid)  # another host has other files
         session.start(self._frame, self._ended)
         if self._shown:
             self._pass_on(session)

@@ -29,6 +29,9 @@ class Session(Protocol):
     def send(self, message: dict[str, Any]) -> bool:
         """Send a command to the hook; False when the connection is gone."""
 
+    def trace_folder(self) -> int | None:
+        """Where the job puts the files of its profiler windows, opened, if that is on this host; the caller closes it."""
+
     def pass_on(self, *, whole: bool) -> None:
         """Where the calls are folded on the job's node: whether to have them all the same."""
 

@@ -64,7 +64,7 @@ def abandoned_sockets(root: str) -> frozenset[str]:
     """Names of ours at which nobody listens any more."""
     found = set()
     for place in ("tmp", "dev/shm", "var/tmp"):
-        for name in glob.glob(os.path.join(root, place, ".tuimon-*")):
+        for name in glob.glob(os.path.join(root, place, ".tuimon-*", "s")):
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
                 try:
                     asking.connect(name)

@@ -22,8 +22,9 @@ import pytest
 
 from tests.attach.conftest import anybodys_python, become_nobody, needs_tracing, until
 from tests.attach.surroundings import Begin, job
-from tuimon.attach import channel, procfs, session
-from tuimon.attach.inject import delivery
+from tuimon.attach import channel, places, procfs, session
+from tuimon.attach.inject import delivery, helper
+from tuimon.attach.inject.remote_exec import ScriptFile
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 from tuimon.hook import wire
@@ -301,14 +302,17 @@ while True:
             if what == "connect":
                 s = socket.socket(socket.AF_UNIX)
                 s.settimeout(1)
-                s.connect(path)
+                s.connect(path + "/s")
                 s.sendall(b"\\x01\\x02\\0\\0\\0{}" * 100)
                 print("connected", flush=True)
             else:
                 s = socket.socket(socket.AF_UNIX)
-                s.bind(path + ".mine")
-                os.chmod(path + ".mine", 0o666)
+                os.mkdir(path + ".mine")
+                s.bind(path + ".mine/s")
+                os.chmod(path + ".mine/s", 0o666)
+                os.chmod(path + ".mine", 0o777)
                 s.listen(8)
+                os.rename(path, path + ".theirs")
                 os.rename(path + ".mine", path)
                 print("replaced", flush=True)
                 while True:
@@ -393,7 +397,7 @@ def test_who_puts_his_own_socket_in_our_place_gets_nothing_and_runs_nothing(
         goodbye = attach(target.pid, {}).detach()
         assert goodbye is not None
         with monkeypatch.context() as patched:
-            patched.setattr(channel, "_others_may_rename", lambda directory, owner: False)
+            patched.setattr(places, "others_may_rename", lambda directory, trusted: False)
             patched.setattr(session, "CONNECT_S", 1.0)
             with pytest.raises(Refused) as refused:
                 attach(target.pid, {}, patience=3)
@@ -431,11 +435,11 @@ def test_places_that_will_not_do(job: Begin, tmp_path: Path, monkeypatch: pytest
         where.touch()
     elif place == "read-only":
         monkeypatch.setattr(
-            channel, "_open_inside", lambda pid, path, take=channel._open_inside: _unless(path != str(real), take, pid, path)
+            places, "open_inside", lambda pid, path, take=places.open_inside: _unless(path != str(real), take, pid, path)
         )
     target = job(env={**os.environ, "TMPDIR": str(where)})
     with channel.Channel(target.pid) as way:
-        assert [path for _, path in way.places][:1] == ["/tmp"]
+        assert [place.path for place in way.places][:1] == ["/tmp"]
     if place == "link":
         goodbye = attach(target.pid, {}).detach()
         assert goodbye is not None and goodbye["left"] == []
@@ -463,13 +467,62 @@ def test_safe_places_first(tmp_path: Path) -> None:
         tmp_path.chmod(mode)
         handle = os.open(tmp_path, os.O_RDONLY)
         try:
-            return channel._others_may_rename(handle, os.geteuid())
+            return places.others_may_rename(handle, {0, os.geteuid()})
         finally:
             os.close(handle)
 
     assert [judged(mode) for mode in (0o700, 0o755, 0o1777, 0o777, 0o775)] == [False, False, False, True, True]
     tmp_path.chmod(0o700)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+
+
+def test_a_place_is_judged_by_all_that_leads_there(tmp_path: Path) -> None:
+    pid, owner = os.getpid(), os.geteuid()
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True, mode=0o700)
+    judged = []
+    for mode in (0o755, 0o777, 0o1777):
+        (tmp_path / "a").chmod(mode)
+        judged.append(places.is_exposed(pid, str(inner), owner))
+    assert judged == [False, True, False]
+
+
+@pytest.mark.parametrize("exposed", [False, True])
+def test_nothing_is_executed_that_another_user_could_replace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exposed: bool
+) -> None:
+    """The script that CPython 3.14 is asked to run lies in a folder of ours, and nowhere if that could be another's."""
+    made: list[ScriptFile] = []
+
+    class Climb:
+        def __init__(self, *given: Any) -> None:
+            self.script_file = given[3]
+
+        def run(self) -> None:
+            made.append(self.script_file())
+            assert os.listdir(tmp_path) == [".tuimon-x"]
+            assert os.listdir(tmp_path / ".tuimon-x") == ["s.py"]
+            assert stat.S_IMODE(os.stat(tmp_path / ".tuimon-x").st_mode) == 0o700
+            made[0].remove()
+
+    monkeypatch.setattr(helper, "Climb", Climb)
+    directory = os.open(tmp_path, os.O_RDONLY)
+    os.close(places.make_folder(directory, ".tuimon-x"))
+    request = {"places": [(directory, str(tmp_path))], "exposed": [exposed], "name": ".tuimon-x", "boot": "", "token": "",
+               "code": None, "kind": "", "pid": os.getpid(), "started": 0, "patience": None, "form": None,
+               "uid": os.geteuid(), "gid": os.getegid()}  # fmt: skip
+    reading, writing = os.pipe()
+    try:
+        if exposed:
+            with pytest.raises(OSError, match="another user could replace it"):
+                helper.get_in(request, 0, lambda message: None, helper.Control(reading))
+        else:
+            helper.get_in(request, 0, lambda message: None, helper.Control(reading))
+            assert made
+        assert not os.listdir(tmp_path)
+    finally:
+        for handle in (directory, reading, writing):
+            os.close(handle)
 
 
 def test_what_a_killed_tuimon_left_is_taken_away_by_the_next(tmp_path: Path) -> None:
@@ -490,12 +543,19 @@ def test_what_a_killed_tuimon_left_is_taken_away_by_the_next(tmp_path: Path) -> 
     (tmp_path / ".tuimon-00112233445566dd").touch()
     os.utime(tmp_path / ".tuimon-00112233445566dd", (0, 0))
     (tmp_path / ".tuimon-00112233445566ee").symlink_to(tmp_path / "another")
+    for name in ("ff", "fe", "fd", "fc"):  # folders: empty, of a dead one, of one that lives, of a profiler window
+        (tmp_path / f".tuimon-00112233445566{name}").mkdir()
+    made.append(left(".tuimon-00112233445566fe/s", 100))
+    made.append(left(".tuimon-00112233445566fd/s", 100, True))
+    (tmp_path / ".tuimon-00112233445566fc" / "tuimon-window-1-1.json").touch()
+    for name in ("ff", "fe", "fd", "fc"):
+        os.utime(tmp_path / f".tuimon-00112233445566{name}", (time.time() - 100,) * 2)
     directory = os.open(tmp_path, os.O_RDONLY)
-    channel._tidy(directory)
+    places.tidy(directory)
     os.close(directory)
     for one in made:
         one.close()
-    assert sorted(name[-2:] for name in os.listdir(tmp_path)) == ["bb", "cc", "dd", "ee", "er"]
+    assert sorted(name[-2:] for name in os.listdir(tmp_path)) == ["bb", "cc", "dd", "ee", "er", "fc", "fd"]
 
 
 # -------------------------------------------------------------------------------------------------- while it streams

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tuimon.attach import launch as launching
 from tuimon.attach.launch import how_it_ended, launch
 from tuimon.attach.refusal import Refused
 
@@ -178,3 +183,27 @@ def test_endings_in_words() -> None:
     assert how_it_ended(0) == "exit status 0"
     assert how_it_ended(-11) == "killed by SIGSEGV"
     assert how_it_ended(-64) in ("killed by SIGRTMAX", "killed by signal 64")
+
+
+def test_who_has_gone_before_he_was_let_in_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [True]
+    look = select.select
+
+    def ready(*given: Any) -> Any:
+        return (given[0], [], []) if said and said.pop() else look(*given)
+
+    monkeypatch.setattr(launching.select, "select", ready)
+    ended: list[str] = []
+
+    def wait() -> None:
+        with subprocess.Popen([sys.executable, "-c", ""]) as process, pytest.raises(Refused) as refused:
+            launching._wait(listening, process, "token", 30.0)
+        ended.append(refused.value.code)
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        until(lambda: ended)
+    assert ended == ["ended"]

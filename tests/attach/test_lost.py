@@ -54,7 +54,7 @@ for line in sys.stdin:
 FLOOD = """
 def _flooding(self, _install=Session._install):
     _install(self)
-    timed = timers.call_timer(lambda: None, self.next_number(), self.outbox, self.here)
+    timed = timers.call_timer(lambda: None, self.next_number(), self.outbox)
     def flood():
         while self.here[0]:
             for _ in range(2000):

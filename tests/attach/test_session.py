@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.attach import channel, preflight, procfs, session, tracer
+from tuimon.attach import channel, places, preflight, procfs, session, tracer
 from tuimon.attach.inject import delivery, remote_exec
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
@@ -306,7 +306,7 @@ def test_scripts_of_killed_tuimons_are_tidied_up(tmp_path: Path) -> None:
         left._fd = new._fd = -1
         for name in names[:2]:
             os.utime(tmp_path / name, (0, 0))
-        channel._tidy(directory)
+        places.tidy(directory)
         assert sorted(os.listdir(tmp_path)) == [names[0], names[2]]
     finally:
         owned.remove()
@@ -330,20 +330,20 @@ def test_socket_is_private_and_removed(
     start: Start, dummy: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program = start("sleeping", environment={"TMPDIR": str(tmp_path)})
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int, set[int]]] = []
     take = channel.Channel.accept
 
     def accept(self):
-        facts = os.stat(tmp_path / self.name)
-        seen.append((stat.S_IMODE(facts.st_mode), facts.st_uid))
+        folder, inside = os.stat(tmp_path / self.name), os.stat(tmp_path / self.name / "s")
+        seen.append((stat.S_IMODE(folder.st_mode), stat.S_IMODE(inside.st_mode), {folder.st_uid, inside.st_uid}))
         return take(self)
 
     monkeypatch.setattr(channel.Channel, "accept", accept)
     # the job takes the name away as soon as it is through; here it is to be looked at
     text = delivery.boot_source()
-    monkeypatch.setattr(delivery, "boot_source", lambda: text.replace("os.unlink(path)", "None"))
+    monkeypatch.setattr(delivery, "boot_source", lambda: text.replace("os.unlink(path)", "raise OSError"))
     session = attach(program.pid, {}, sources=dummy)
-    assert seen == [(0o600, os.geteuid())]
+    assert seen == [(0o700, 0o600, {os.geteuid()})]
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".tuimon")]
     session.detach()
 
@@ -354,7 +354,7 @@ def test_no_symbolic_link_is_followed(start: Start, dummy: dict[str, str], tmp_p
     link.symlink_to(real)
     program = start("sleeping", environment={"TMPDIR": str(link)})
     with channel.Channel(program.pid) as way:
-        assert str(link) not in [path for _, path in way.places]
+        assert str(link) not in [place.path for place in way.places]
     assert attach(program.pid, {}, sources=dummy).detach() is not None
     assert not list(real.iterdir())
 
@@ -408,14 +408,15 @@ def test_socket_belongs_to_the_targets_user(dummy: dict[str, str], monkeypatch: 
 
                 def accept(self):
                     owners.append(os.stat(home / self.name).st_uid)
+                    owners.append(os.stat(home / self.name / "s").st_uid)
                     return take(self)
 
                 monkeypatch.setattr(channel.Channel, "accept", accept)
                 # the job takes the name away as soon as it is through; here it is to be looked at
                 text = delivery.boot_source()
-                monkeypatch.setattr(delivery, "boot_source", lambda: text.replace("os.unlink(path)", "None"))
+                monkeypatch.setattr(delivery, "boot_source", lambda: text.replace("os.unlink(path)", "raise OSError"))
                 session = attach(process.pid, {}, sources=dummy)
-                assert owners == [65534] and not list(home.glob(".tuimon*"))
+                assert owners == [65534, 65534] and not list(home.glob(".tuimon*"))
                 assert session.detach() is not None
             finally:
                 process.kill()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tuimon.attach import places, traces
 from tuimon.attach.connection import Session
 from tuimon.attach.traces import TraceFolder
 from tuimon.hook import wire
@@ -33,6 +34,52 @@ def test_one_that_somebody_took_away_is_made_again() -> None:
     os.rmdir(path)
     again = folder.path()
     assert again is not None and Path(again).is_dir()
+    folder.close()
+
+
+def test_what_is_opened_is_the_one_that_was_made_whatever_bears_its_name_now(tmp_path: Path) -> None:
+    folder = TraceFolder(os.getpid())
+    assert folder.opened() is None
+    path = Path(folder.path() or "")
+    path.rename(tmp_path / "moved")
+    path.symlink_to(tmp_path)
+    handle = folder.opened()
+    assert handle is not None and os.path.samestat(os.fstat(handle), os.stat(tmp_path / "moved"))
+    os.close(handle)
+    (tmp_path / "mine").touch()
+    folder.close()
+    assert (tmp_path / "mine").exists()
+    path.unlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: another user")
+@pytest.mark.parametrize("swapped", ["", "full", "open to all", "link"])
+def test_root_gives_away_none_but_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str) -> None:
+    """The target, whose directory it is, puts another one of root's in its place between the making and the giving."""
+    other = tmp_path / "other"
+    other.mkdir(mode=0o755 if swapped == "open to all" else 0o700)
+    if swapped == "full":
+        (other / "secret").touch()
+    take = places.open_folder
+
+    def late(place: int, name: str) -> int:
+        if swapped:
+            os.rename(tmp_path / name, tmp_path / "made")
+            (tmp_path / name).symlink_to(other) if swapped == "link" else os.rename(other, tmp_path / name)
+        return take(place, name)
+
+    monkeypatch.setattr(places, "open_folder", late)
+    status = {"Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534"}
+    monkeypatch.setattr(traces.procfs, "status", lambda pid: status)
+    handle = os.open(tmp_path, os.O_RDONLY)
+    monkeypatch.setattr(places, "places", lambda pid, name: [places.Place(handle, str(tmp_path), False)])
+    folder = TraceFolder(os.getpid())
+    path = folder.path()
+    owners = {found.name: found.stat(follow_symlinks=False).st_uid for found in tmp_path.iterdir() if found.name != "made"}
+    if swapped:
+        assert path is None and 65534 not in owners.values()
+    else:
+        assert path is not None and owners[Path(path).name] == 65534
     folder.close()
 
 

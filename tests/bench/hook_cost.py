@@ -153,7 +153,7 @@ def sized_cost() -> float:
     def nothing(argument: int) -> int:
         return argument
 
-    timed = timers.sized_timer(nothing, 0, outbox, [True], sizes)
+    timed = timers.sized_timer(nothing, 0, outbox, sizes)
     now = time.perf_counter_ns
     costs = []
     for _ in range(9):

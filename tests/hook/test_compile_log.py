@@ -18,6 +18,9 @@ class Hook:
         self.here = [True]
         self.undo = Undo()
 
+    def falls_silent(self) -> None:
+        self.here[0] = False
+
     def guarded(self, name: str, function: Callable[..., Any], otherwise: Any, *args: Any) -> Any:
         return function(*args)
 

@@ -103,7 +103,7 @@ def region(device: Device, hook: Hook, clock: DeviceClock, number: int = 1, work
     def graph() -> None:
         device.queued += work
 
-    timed: Callable[[], None] = clock.call_timer(graph, number, hook.outbox, hook.here)
+    timed: Callable[[], None] = clock.call_timer(graph, number, hook.outbox)
     return timed
 
 
@@ -162,7 +162,7 @@ def test_nothing_is_recorded_while_a_stream_is_captured(device: Device) -> None:
         device.capturing = True
 
     device.capturing = False
-    clock.call_timer(captured, 2, hook.outbox, hook.here)()
+    clock.call_timer(captured, 2, hook.outbox)()
     assert device.recorded == 1
     device.capturing = False
     clock.poll()
@@ -178,7 +178,7 @@ def test_a_wait_is_seen_where_the_device_was_busy_before(
     hook = Hook()
     clock = DeviceClock(hook)
     assert clock.is_there()
-    resume = clock.resume_timer(lambda: None, 9, hook.outbox, hook.here)
+    resume = clock.resume_timer(lambda: None, 9, hook.outbox)
     run = region(device, hook, clock, work=5 if busy else 0)
     run()
     if waits:
@@ -201,7 +201,7 @@ def test_a_graph_that_raises_raises(device: Device) -> None:
         raise ValueError("the job's own")
 
     with pytest.raises(ValueError, match="own"):
-        clock.call_timer(fails, 1, hook.outbox, hook.here)()
+        clock.call_timer(fails, 1, hook.outbox)()
     assert [row[2] for row in hook.outbox.queue] == [1]
 
 
@@ -226,7 +226,7 @@ def test_another_device_is_not_mixed_in(device: Device) -> None:
     def moves() -> None:
         device.index = 1
 
-    clock.call_timer(moves, 1, hook.outbox, hook.here)()
+    clock.call_timer(moves, 1, hook.outbox)()
     clock.poll()
     assert hook.rows("device") == [] and device.recorded == 1
 
@@ -251,7 +251,7 @@ def test_a_session_that_is_over_is_silent(device: Device) -> None:
     clock = DeviceClock(hook)
     assert clock.is_there()
     run = region(device, hook, clock)
-    resume = clock.resume_timer(lambda: None, 9, hook.outbox, hook.here)
+    resume = clock.resume_timer(lambda: None, 9, hook.outbox)
     hook.here[0] = False
     run()
     resume()

@@ -46,6 +46,11 @@ class Thread:
             go_on.set()
             thread.join()
 
+    def row(self, ident: int) -> None:
+        """The thread puts a row, right before the next tick."""
+        ended = self.now + EVERY_NS - 1000
+        self.hook.outbox.queue.append((1, ident, 0, ended - 10, ended))
+
     def ticks(self, count: int) -> None:
         """So many looks' time passes."""
         for _ in range(count):
@@ -85,7 +90,7 @@ def test_a_thread_whose_calls_are_told_is_not(hook: Session) -> None:
     job = Thread(hook)
     with job.standing(plain) as ident:
         for _ in range(5):
-            hook.outbox.queue.append((1, ident, 0, 1, 2))
+            job.row(ident)
             job.ticks(1)
         assert job.looks == []
         hook.outbox.queue.append((1, ident + 1, 0, 1, 2))  # another thread's, and a message
@@ -94,11 +99,67 @@ def test_a_thread_whose_calls_are_told_is_not(hook: Session) -> None:
         assert job.looks != []
 
 
+def test_a_quiet_stretch_is_asked_after_sooner_and_begins_at_the_last_row(hook: Session) -> None:
+    job = Thread(hook)
+    with job.standing(plain) as ident:
+        job.ticks(1)
+        ended = job.now + EVERY_NS - 1000
+        hook.outbox.queue.append((1, ident, 0, ended - 10, ended))
+        hook.outbox.queue.append((9, ident, 0, ended, 5_000))  # a reading of the thread's clock
+        job.ticks(1)
+        assert job.looking.rest_ms() == looking.ASK_NS // 1_000_000 == 50 and not job.looks
+        job.now += looking.ASK_NS - EVERY_NS
+        job.ticks(1)
+        assert job.looking.rest_ms() == 20 and [look["since"] for look in job.looks] == [ended]
+        job.now += 30_000_000
+        job.row(ident)
+        job.now += 5_000_000  # it has been quiet for 5 ms, then for 12, then for 40
+        job.ticks(1)
+        assert job.looking.rest_ms() == 50 and len(job.looks) == 1
+        job.row(ident)
+        job.now += 12_000_000
+        job.ticks(1)
+        assert job.looking.rest_ms() == 20 and len(job.looks) == 1
+        job.row(ident)
+        job.now += 40_000_000
+        job.ticks(1)
+        assert job.looking.rest_ms() == 20 and len(job.looks) == 2
+
+
+def test_a_stall_of_150_ms_is_looked_at_whenever_it_begins(hook: Session) -> None:
+    for begins_ms in range(0, 50, 7):
+        job = Thread(hook)
+        with job.standing(plain) as ident:
+            began, last = job.now + begins_ms * 1_000_000 + 500_000_000, 0
+            while job.now < began + 150_000_000:
+                job.now += job.looking.rest_ms() * 1_000_000
+                if last < began:  # a row each millisecond
+                    last = min(began, job.now)
+                    hook.outbox.queue.append((1, ident, 0, last - 10, last))
+                job.looking._tick(job.now)
+            looks = [look["t"] - began for look in job.looks if look["t"] < began + 150_000_000]
+            assert len(looks) >= 3 and looks[0] <= 60_000_000
+            hook.outbox.queue.clear()
+
+
+def test_a_long_stretch_is_looked_at_less_often_where_it_changes_too(hook: Session) -> None:
+    job = Thread(hook)
+    with job.standing(plain):
+        job.ticks(2)
+        job.looking._last = None
+        for _ in range(500):
+            job.ticks(1)
+            job.looking._last = None  # as if something else had been seen
+    apart = [(later["t"] - one["t"]) // 1_000_000 for one, later in itertools.pairwise(job.looks)]
+    assert set(apart[:40]) == {20} and apart[-1] == 100 and apart == sorted(apart)
+    assert job.looking.rest_ms() == 50
+
+
 def test_what_is_emptied_from_the_queue_is_still_something(hook: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     job = Thread(hook)
     with job.standing(plain) as ident:
         for _ in range(5):
-            hook.outbox.queue.append((1, ident, 0, 1, 2))
+            job.row(ident)
             hook.outbox._pack(hook.outbox.queue)
             job.ticks(1)
         assert job.looks == []
@@ -112,13 +173,16 @@ def test_its_own_words_are_no_sign_of_life(hook: Session) -> None:
             looks += job.looks
             while hook.outbox.queue:
                 hook.outbox._pack(hook.outbox.queue)
+            hook.outbox.put({"k": "status"})  # as each second, after the look and before all goes
+            while hook.outbox.queue:
+                hook.outbox._pack(hook.outbox.queue)
     assert len(looks) >= 6 and len({look["since"] for look in looks}) == 1
     assert {later["t"] - one["t"] for one, later in itertools.pairwise(looks)} == {EVERY_NS}
 
 
 def test_within_a_timed_call_and_a_compilation_there_is_no_look(hook: Session) -> None:
     def timed(stand: Callable[[], None]) -> None:
-        timers.call_timer(stand, 5, hook.outbox, hook.here)()
+        timers.call_timer(stand, 5, hook.outbox)()
 
     scope: dict[str, Any] = {"__name__": "torch._dynamo.convert_frame"}
     exec("def _compile(stand):\n    stand()", scope)
@@ -136,7 +200,7 @@ def test_where_the_same_is_seen_for_long_looks_become_fewer(hook: Session) -> No
         many = len(job.looks)
         job.ticks(300)
         assert many > 45 and len(job.looks) - many < 25
-        hook.outbox.queue.append((1, job.loops.thread() or 0, 0, 1, 2))
+        job.row(job.loops.thread() or 0)
         before = len(job.looks)
         job.ticks(6)
         assert len(job.looks) - before >= 4

@@ -187,7 +187,7 @@ def test_a_timed_call_is_known_from_outside(hook: Session) -> None:
         inside.set()
         assert go_on.wait(30)
 
-    timed: Callable[[], None] = timers.call_timer(region, 9, hook.outbox, hook.here)
+    timed: Callable[[], None] = timers.call_timer(region, 9, hook.outbox)
     assert is_timed(timed.__code__) and not is_timed(region.__code__)
 
     def job() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+import types
+
+import pytest
 
 from tuimon.hook import outbox, timers, wire
 
@@ -36,13 +39,36 @@ def test_samples_and_messages_keep_their_order() -> None:
     theirs.close()
 
 
+@pytest.mark.parametrize("apart", [1, 2, 63, 64, 65, 200])
+def test_messages_among_many_samples_keep_their_place(apart: int) -> None:
+    sent = bytearray()
+    box = outbox.Outbox(types.SimpleNamespace(send=lambda data, flags: (sent.extend(data), len(data))[1]))
+    box.name_threads()
+    box.queue.clear()
+    for at in range(1000):
+        if at % apart == 0:
+            box.put({"k": "message", "at": at})
+        box.queue.append((1, 77, 0, at, at))
+    packed = box.packed
+    box.flush()
+    assert box.packed - packed == 1000 + -(-1000 // apart) and box.samples == 1000
+    came: list[tuple[str, int]] = []
+    for kind, body in wire.Decoder().feed(bytes(sent)):
+        if kind == wire.JSON_FRAME:
+            came.append(("message", wire.read_json(body)["at"]))
+        else:
+            came += [("sample", row[3]) for row in wire.read_samples(body)]
+    wanted = [(what, at) for at in range(1000) for what in ("message", "sample") if what == "sample" or at % apart == 0]
+    assert came == wanted
+
+
 def test_a_reader_that_never_reads_costs_bounded_memory_and_every_loss_is_counted(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(outbox, "UNSENT_LIMIT", 1 << 16)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     box = outbox.Outbox(ours)
-    box.limit = 1000
-    timed = timers.call_timer(lambda: None, 1, box, [True])
+    box.room[0] = 1000
+    timed = timers.call_timer(lambda: None, 1, box)
     for _ in range(60):
         for _ in range(400):
             timed()

@@ -223,6 +223,78 @@ def test_a_loaders_wait_and_an_optimizers_step_are_rows_of_their_own(hook: Hook,
     assert [site["instrument"] for site in hook.told] == [hook.number("data")] * 2
 
 
+def test_what_is_no_step_passes_record_function_as_it_would(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    class record_function:
+        fails = False
+
+        def __init__(self, name: object) -> None:
+            if name is not None:
+                self.name = name
+
+        def __enter__(self) -> object:
+            return len(self.name)  # type: ignore[arg-type]
+
+        def __exit__(self, *_: object) -> None:
+            if self.fails:
+                raise KeyError("torch's own")
+
+    module(monkeypatch, "torch.autograd.profiler", record_function=record_function)
+    steps.Steps(hook).watch()
+    for name, error in ((b"Optimizer.step#", None), (5, TypeError), (None, AttributeError), ("", None), ("Optimizer", None)):
+        before = record_function(name)
+        if error is None:
+            with before as entered:
+                assert entered == len(name)  # type: ignore[arg-type]
+        else:
+            with pytest.raises(error) as caught, before:
+                pass
+            assert caught.value.__context__ is None
+    monkeypatch.setattr(record_function, "fails", True)
+    with pytest.raises(KeyError), record_function("Optimizer.step#SGD.step"):
+        pass
+    assert hook.rows == []
+    monkeypatch.setattr(record_function, "fails", False)
+    held = record_function("other")
+    held.__enter__()
+    held.name = "Optimizer.step#SGD.step"  # another name at the end: none that had begun
+    held.__exit__(None, None, None)
+    assert hook.rows == []
+
+
+def test_an_object_that_has_stepped_often_alone_is_asked_for_seldom(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    class record_function:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    module(monkeypatch, "torch.autograd.profiler", record_function=record_function)
+    steps.Steps(hook).watch()
+
+    class Optimizer:
+        def wrapper(self) -> None:
+            with record_function("Optimizer.step#SGD.step"):
+                pass
+
+    one, two = Optimizer(), Optimizer()
+    for _ in range(200):
+        one.wrapper()
+    assert {row[0] for row in hook.rows} == {hook.added[0]["number"]} and len(hook.rows) == 200
+    for _ in range(steps.SELDOM):
+        two.wrapper()
+    assert len({row[0] for row in hook.rows}) == 2 == len(hook.added)
+    told = len(hook.rows)
+    for _ in range(10):
+        one.wrapper()
+        two.wrapper()
+    first, second = (added["number"] for added in hook.added)
+    assert [row[0] for row in hook.rows[told:]] == [first, second] * 10
+
+
 def test_the_threads_clock_is_read_at_most_once_in_two_milliseconds(hook: Hook) -> None:
     hook.thread_clock.watch()
     before = time.thread_time_ns()

@@ -290,3 +290,14 @@ def test_a_recompile_of_no_frame_tells_its_own_guard() -> None:
         ev.CompileFinished(2, "odd", "forward", "f", "f.py", 1, "main", 1, 1e-6),
     )
     assert "x is no longer 1" in model.log[-1].text
+
+
+def test_an_optimizer_behind_more_regions_than_are_kept_still_ends_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuimon.model.calls.MOST_INSTRUMENTS", 20)
+    monkeypatch.setattr("tuimon.model.calls.MOST_TELLING", 2)
+    model = model_of([added(number, "forward", f"{number}/0") for number in range(30)], added(99, "optimizer", None))
+    model.apply([samples(*((99, at, at + 5) for at in range(10, 100, 10)))])
+    assert len(model.regions) == 20 and model.overflow == {"regions and other timed calls": 10}
+    assert (model.steps.source, model.steps.n) == ("optimizer", 9)
+    model.apply([added(number, "loop", None) for number in (100, 101)])
+    assert model.coverage.not_available["more things that steps are told by"] == "2 are kept; 1 more were left out"

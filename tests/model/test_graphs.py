@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import pairwise, permutations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,6 +97,21 @@ def test_old_laps_become_one_and_no_call_is_lost() -> None:
     model = model_of(added(1), calls(1, 10, 1), calls(1, 10, n, 10.0, every_ms=1000))
     assert laps_of(model) == {(): (n, n * 10_000_000)}
     assert len(model.regions["0:0/0:forward"].laps[()]) == MOST_LAPS
+
+
+def test_laps_of_many_regions_take_no_more_room_than_those_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuimon.model.laps.MOST_IN_ALL", 60)
+    n = 400
+    model = model_of(
+        [added(at, compile_id=f"{at}/0") for at in range(3)], *(calls(at, 10, n, every_ms=1000) for at in range(3))
+    )
+    for region in model.regions.values():
+        (laps,) = region.laps.values()
+        assert 12 <= len(laps) <= 20
+        assert sum(lap.calls for lap in laps) == n - 1
+        ends = [lap.end_ns for lap in laps]
+        assert ends == sorted(ends) and all(lap.calls == 1 for lap in list(laps)[-6:])
+        assert all(later - one <= 2 * (ends[-1] - one) // 5 + LAP_NS for one, later in pairwise(ends))
 
 
 def test_sizes_are_told_apart_up_to_a_number() -> None:

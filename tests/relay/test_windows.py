@@ -21,7 +21,7 @@ class Line:
 
     def __init__(self) -> None:
         self.told: list[ev.Event] = []
-        self._near = LiveDecoder(1, "", "injected", files=False)
+        self._near = LiveDecoder(1, "", "injected")
 
     def frame(self, session: int, kind: int, body: bytes) -> None:
         """A frame of session 1."""
@@ -30,11 +30,12 @@ class Line:
 
 
 @pytest.fixture
-def far() -> Attachment:
+def far(tmp_path: Path) -> Attachment:
     """An attachment whose session is this process."""
     found = Attachment.__new__(Attachment)
     found.number, found._folding, found._whole = 1, None, False
-    found._out, found._session = Line(), SimpleNamespace(pid=os.getpid())  # type: ignore[assignment]
+    there = SimpleNamespace(pid=os.getpid(), trace_folder=lambda: os.open(tmp_path, os.O_RDONLY))
+    found._out, found._session = Line(), there  # type: ignore[assignment]
     return found
 
 

@@ -256,3 +256,15 @@ def test_nothing_that_is_not_known_becomes_a_number() -> None:
     ]
     assert table_of(events) == []
     assert not any(event["ph"] in ("C", "X") for event in trace_of(events))
+
+
+def test_no_cell_of_the_csv_is_a_formula() -> None:
+    out = StringIO()
+    member = Series(out).member("=HYPERLINK(A1)", Model(), 0, None)
+    names = ("@SUM(A1)", "+1", "-1+1", "\t=1", "  =1", "\r=1", "train", "0/0")
+    member.take([ev.PhaseMarked(number, name, number) for number, name in enumerate(names, 1)])
+    member.close()
+    rows = list(csv.DictReader(StringIO(out.getvalue(), newline="")))
+    assert [row["key"] for row in rows] == ["'@SUM(A1)", "'+1", "'-1+1", "' =1", "'  =1", "' =1", "train", "0/0"]
+    assert {row["process"] for row in rows} == {"'=HYPERLINK(A1)"}
+    assert [row["value"] for row in rows] == [str(number) for number in range(1, 9)]

@@ -141,3 +141,19 @@ def test_where_it_cannot_be_written_nothing_is_left(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["tuimon.prom"]
     with pytest.raises(OSError):
         write(tmp_path / "no" / "tuimon.prom", "x\n")
+
+
+def test_what_another_user_has_put_there_is_neither_waited_for_nor_kept(tmp_path: Path) -> None:
+    """In a folder that is shared: pipes under the name itself and under one that can be foreseen, and a link."""
+    (tmp_path / "aim").write_text("mine")
+    for at, there in enumerate(("fifo", "link")):
+        path = tmp_path / f"{at}.prom"
+        for name in (path, tmp_path / f".{path.name}.{os.getpid()}.tmp"):
+            os.mkfifo(name) if there == "fifo" else name.symlink_to("aim")
+        writing = threading.Thread(target=write, args=(path, "x 1\n"), daemon=True)
+        writing.start()
+        writing.join(20)
+        assert not writing.is_alive(), there
+        assert not path.is_symlink() and path.is_file() and path.read_text() == "x 1\n"
+        assert path.stat().st_uid == os.geteuid() and path.stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "aim").read_text() == "mine"

@@ -84,7 +84,7 @@ def test_ceilings_of_no_machine_of_this_job_are_not_told() -> None:
 
 @pytest.mark.parametrize("form", ["text", "md"])
 def test_in_words_it_has_the_rule_the_table_and_what_is_not_known(report: dict[str, Any], form: str) -> None:
-    words = " ".join(render(report, form).replace("\\", "").split())
+    words = " ".join(render(report, form).replace("\\", "").replace("`", "").split())
     assert RULE in words
     assert "operations known for 83.3% of the compiled time" in words
     assert "f [1/0] forward OVER" in words

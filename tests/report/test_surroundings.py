@@ -125,7 +125,7 @@ def test_the_part_of_periods_that_a_quota_held_back() -> None:
 def told_by(*events: ev.Event) -> dict[str, str]:
     """The forms for people, each as one line."""
     report, _ = report_of(*events)
-    return {form: " ".join(render(report, form).split()) for form in ("text", "md")}
+    return {form: " ".join(render(report, form).replace("`", "").split()) for form in ("text", "md")}
 
 
 def test_people_are_told_what_is_known_of_the_machine_in_a_few_lines() -> None:

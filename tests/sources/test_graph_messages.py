@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -148,10 +149,15 @@ def window(path: str, **more: Any) -> dict[str, Any]:
             "begin_ns": T - 100, "end_ns": T - 10, "path": path, **more}  # fmt: skip
 
 
+def reader(folder: Path) -> LiveDecoder:
+    """For a job that was told to write its windows' files there."""
+    return LiveDecoder(None, "", "run", folder=lambda: os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
+
+
 def test_a_windows_file_is_read_and_taken_away(tmp_path: Path) -> None:
     path = tmp_path / "tuimon-window-12-3.json"
     path.write_text(json.dumps(TRACE))
-    changed, seen = decoded(LiveDecoder(None, "", "run"), window(str(path)))
+    changed, seen = decoded(reader(tmp_path), window(str(path)))
     assert isinstance(changed, ev.WindowChanged) and (changed.state, changed.job_s) == ("closed", 0.2)
     assert isinstance(seen, ev.KernelsSeen) and seen.window == 3
     assert (seen.begin_ns, seen.end_ns) == (T - 100, T - 10)  # on the job's clock
@@ -163,7 +169,7 @@ def test_a_windows_file_is_read_and_taken_away(tmp_path: Path) -> None:
 def test_a_file_of_another_name_is_left_alone(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(json.dumps(TRACE))
-    (changed,) = decoded(LiveDecoder(None, "", "run"), window(str(path)))
+    (changed,) = decoded(reader(tmp_path), window(str(path)))
     assert isinstance(changed, ev.WindowChanged) and "name" in changed.why
     assert path.exists()
 
@@ -172,14 +178,34 @@ def test_a_link_is_left_alone(tmp_path: Path) -> None:
     aim = tmp_path / "aim"
     aim.write_text(json.dumps(TRACE))
     (tmp_path / "tuimon-window-1-1.json").symlink_to(aim)
-    (changed,) = decoded(LiveDecoder(None, "", "run"), window(str(tmp_path / "tuimon-window-1-1.json")))
-    assert isinstance(changed, ev.WindowChanged) and "not there" in changed.why and aim.exists()
+    (changed,) = decoded(reader(tmp_path), window(str(tmp_path / "tuimon-window-1-1.json")))
+    assert isinstance(changed, ev.WindowChanged) and "is a symbolic link" in changed.why and aim.exists()
+
+
+def test_a_file_elsewhere_is_neither_read_nor_taken_away(tmp_path: Path) -> None:
+    """Whatever path the job tells, links in it or not: it names a file of its own folder and no other."""
+    own, other = tmp_path / "own", tmp_path / "other"
+    own.mkdir()
+    other.mkdir()
+    aim = other / "tuimon-window-1-1.json"
+    aim.write_text(json.dumps(TRACE))
+    (own / "way").symlink_to(other)
+    for path in (aim, own / "way" / aim.name, own / ".." / "other" / aim.name):
+        (changed,) = decoded(reader(own), window(str(path)))
+        assert isinstance(changed, ev.WindowChanged) and "is not there" in changed.why and aim.exists()
+    (own / aim.name).hardlink_to(aim)  # a second name of a file that is another's
+    (changed,) = decoded(reader(own), window(str(own / aim.name)))
+    assert isinstance(changed, ev.WindowChanged) and "second name" in changed.why and aim.exists()
+    os.unlink(own / aim.name)
+    os.mkfifo(own / aim.name)
+    (changed,) = decoded(reader(own), window(str(own / aim.name)))
+    assert isinstance(changed, ev.WindowChanged) and "is a fifo" in changed.why
 
 
 def test_what_cannot_be_read_is_said_with_the_window(tmp_path: Path) -> None:
     path = tmp_path / "tuimon-window-1-1.json"
     path.write_text("{}")
-    (changed,) = decoded(LiveDecoder(None, "", "run"), window(str(path), why="most_s"))
+    (changed,) = decoded(reader(tmp_path), window(str(path), why="most_s"))
     assert isinstance(changed, ev.WindowChanged)
     assert changed.why.startswith("most_s; the profile that torch wrote is JSON, but no trace") and not path.exists()
 
@@ -187,7 +213,7 @@ def test_what_cannot_be_read_is_said_with_the_window(tmp_path: Path) -> None:
 def test_a_path_of_another_host_is_not_looked_at(tmp_path: Path) -> None:
     path = tmp_path / "tuimon-window-1-1.json"
     path.write_text(json.dumps(TRACE))
-    assert len(decoded(LiveDecoder(None, "", "run", files=False), window(str(path)))) == 1
+    assert len(decoded(LiveDecoder(None, "", "run"), window(str(path)))) == 1
     assert path.exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -153,3 +154,25 @@ class TestLines:
         look = StackSeen(9, 0, 1, ((4, 1, 0, 0),))
         lines.told([CodeSeen(1, 4, "f", "f", str(tmp_path / name), 1)])
         assert lines.told([look]) == [look]
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: another user")
+    def test_only_files_that_the_job_may_read_itself(self, tmp_path: Path) -> None:
+        """Root watches a job of nobody's, which names files of root's."""
+        for folder in (tmp_path, *tmp_path.parents):
+            folder.chmod(folder.stat().st_mode | 0o001)  # pytest's own are private
+        for name, mode in (("open.py", 0o644), ("shut.py", 0o600)):
+            (tmp_path / name).write_text("text\n")
+            (tmp_path / name).chmod(mode)
+        with subprocess.Popen(["/bin/sleep", "60"], user=65534, group=65534, extra_groups=[]) as process:
+            lines = Lines(process.pid)
+            process_lines = [lines._text(str(tmp_path / name), 1) for name in ("open.py", "shut.py")]
+            process.kill()
+        assert process_lines == ["text", ""]
+        assert Lines(process.pid)._text(str(tmp_path / "open.py"), 1) == ""  # it has ended: nobody knows what it may
+
+    def test_a_pipe_is_not_opened(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "fifo.py")
+        for lines in (Lines(), Lines(os.getpid())):
+            assert lines._text(str(tmp_path / "fifo.py"), 1) == ""
+        (tmp_path / "train.py").write_text("# coding: latin-1\nx = 'é'\n", encoding="latin-1")
+        assert Lines(os.getpid())._text(str(tmp_path / "train.py"), 2) == "x = 'é'"

@@ -107,7 +107,11 @@ def run(
         ran = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, env=environment, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     outcome = Outcome(ran.stdout, ran.stderr)
-    decoder = LiveDecoder(None, script.name, how)
+
+    def folder() -> int:
+        return os.open(os.path.dirname(outcome.messages[-1]["path"]), os.O_RDONLY | os.O_DIRECTORY)
+
+    decoder = LiveDecoder(None, script.name, how, folder=folder)
     for kind, body in wire.Decoder().feed(out.read_bytes()):
         if kind == wire.JSON_FRAME:
             outcome.messages.append(wire.read_json(body))

@@ -7,20 +7,7 @@ from collections import Counter, deque
 
 from tuimon.model import Model
 from tuimon.model.parts import Lap, Sizes
-from tuimon.model.statistics import WINDOW, Durations
 from tuimon.model.surroundings import image as still_surroundings
-
-
-class _StillDurations(Durations):
-    """A population as it was."""
-
-    __slots__ = ()
-
-    def __init__(self, of: Durations) -> None:
-        super().__init__()
-        self._window.extend(of.latest(WINDOW))
-        self.n = of.n
-        self.total_ns = of.total_ns
 
 
 def _still_laps(laps: dict[Sizes, deque[Lap]]) -> dict[Sizes, deque[Lap]]:
@@ -49,9 +36,9 @@ def still(model: Model) -> Model:
     image.regions = {}
     for key, region in model.regions.items():
         image.regions[key] = region = copy.copy(region)
-        region.initial = _StillDurations(region.initial)
-        region.steady = _StillDurations(region.steady)
-        region.after_guard_change = _StillDurations(region.after_guard_change)
+        region.initial = region.initial.copy()
+        region.steady = region.steady.copy()
+        region.after_guard_change = region.after_guard_change.copy()
         region.share = copy.copy(region.share)
         region.graphs = list(region.graphs)
         region.laps = _still_laps(region.laps)
@@ -61,7 +48,7 @@ def still(model: Model) -> Model:
     image.boundaries = {}
     for key, boundary in model.boundaries.items():
         image.boundaries[key] = boundary = copy.copy(boundary)
-        boundary.host = _StillDurations(boundary.host)
+        boundary.host = boundary.host.copy()
         boundary.share = copy.copy(boundary.share)
     image.compilations = list(model.compilations)
     image.recompiles = list(model.recompiles)
@@ -70,7 +57,7 @@ def still(model: Model) -> Model:
         image.running[key] = running = copy.copy(running)
         running.phases = list(running.phases)
     image.steps = copy.copy(model.steps)
-    image.steps.durations = _StillDurations(model.steps.durations)
+    image.steps.durations = model.steps.durations.copy()
     image.steps.recent = deque(model.steps.recent, model.steps.recent.maxlen)
     image.steps.accounts = deque(model.steps.accounts, model.steps.accounts.maxlen)
     image.steps.slow = deque(model.steps.slow, model.steps.slow.maxlen)

@@ -1,10 +1,11 @@
 """The way by which the hook reaches us: a socket in the target's own file system, for one connection.
 
 The target may live in another mount namespace, so the socket is made through /proc/PID/root, and the target gets the path as
-it sees it. On the way there no symbolic link is followed: a link would be resolved against our root, not the target's. The
-name is random and new, the socket belongs to the target's user with mode 0600, it is removed as soon as the right peer has
-connected. The right peer is the one whose pid the kernel vouches for, and who knows the token. The hook in its turn executes
-only what comes from one that knows the token (see `hook/boot.py`): who takes the socket's place gains nothing.
+it sees it. On the way there no symbolic link is followed: a link would be resolved against our root, not the target's. It lies
+in a folder of its own (see `places`), which belongs to the target's user with mode 0700 and has a random name; both are removed
+as soon as the right peer has connected. The right peer is the one whose pid the kernel vouches for, and who knows the token.
+The hook in its turn executes only what comes from one that knows the token (see `hook/boot.py`): who takes the socket's place
+gains nothing.
 
 All that a peer can have us hold or wait for is bounded: one hello of at most `LONGEST_HELLO` bytes, one deadline for all of it.
 """
@@ -13,31 +14,23 @@ from __future__ import annotations
 
 import binascii
 import contextlib
-import errno
-import fcntl
 import os
-import re
 import secrets
 import socket
-import stat
 import struct
 import sys
 import time
 from collections.abc import Callable
 from functools import cache
-from pathlib import PurePosixPath
 from typing import Any
 
 from tuimon import __version__
 from tuimon.attach import procfs
+from tuimon.attach.places import Place, owner_of, places, take_away, tidy
 from tuimon.attach.refusal import Refused
 from tuimon.hook import bundle, wire
 
-LONGEST_PATH = 107  # sun_path, less its end
 LONGEST_HELLO = 1 << 21  # a command line may be long; the hook cuts it
-STALE_S = 60.0  # a socket that is younger may be bound and not listened at yet
-STALE_SCRIPT_S = 86400.0  # one without an owner may be asked for still: its lack would show on that job's stderr
-_OURS = re.compile(r"\.tuimon-[0-9a-f]{16}(\.py)?")
 LOOK_S = 0.1
 ROOM = 1 << 20
 LATER_S = 1.0  # the end of the hook's own wait for a hook that is just leaving, on top of the time for the rest
@@ -52,7 +45,8 @@ class Channel:
         self.token = secrets.token_hex(16)
         self.name = f".tuimon-{secrets.token_hex(8)}"
         self.bound: int | None = None  # index into places, once the helper has said so
-        self.places: list[tuple[int, str]] = []
+        self.places: list[Place] = []
+        self.owner = owner_of(pid)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             self.places = places(pid, self.name)
@@ -67,17 +61,16 @@ class Channel:
         self.close()
 
     def close(self) -> None:
-        """Remove the socket from the file system and close everything. May be called twice."""
-        places, self.places = self.places, []
-        for index, (directory, _) in enumerate(places):
+        """Remove the socket and its folder from the file system and close everything. May be called twice."""
+        found, self.places = self.places, []
+        for index, place in enumerate(found):
             # without word from the helper any of them may hold it: the name is ours alone
             if self.bound in (None, index):
-                with contextlib.suppress(OSError):
-                    os.unlink(self.name, dir_fd=directory)
+                take_away(place.directory, self.name, self.owner)
                 if index == self.bound:
                     with contextlib.suppress(OSError):  # a directory that may be written to need not be readable
-                        _tidy(directory)
-            os.close(directory)
+                        tidy(place.directory)
+            os.close(place.directory)
         self.socket.close()
 
     def accept(self) -> socket.socket | None:
@@ -96,74 +89,6 @@ def peer(connection: socket.socket) -> int:
     """The pid at the other end of a unix socket, as the kernel knows it."""
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
     return int(CREDENTIALS.unpack(raw)[0])
-
-
-def places(pid: int, name: str) -> list[tuple[int, str]]:
-    """The directories in which something of this name may be made: (open file, path as the target sees it), the safest first.
-
-    Raises OSError where the process is gone, or is not ours to look at.
-    """
-    wanted = [procfs.environment(pid).get("TMPDIR", ""), "/tmp", "/dev/shm", "/var/tmp"]
-    found: list[tuple[bool, int, str]] = []
-    try:
-        owner = int(procfs.status(pid)["Uid"].split()[1])
-    except (OSError, KeyError, ValueError):
-        owner = os.geteuid()
-    for path in dict.fromkeys(wanted):
-        if path.startswith("/") and len(os.fsencode(f"{path}/{name}")) <= LONGEST_PATH and ".." not in path.split("/"):
-            with contextlib.suppress(OSError):
-                place = _open_inside(pid, path)
-                found.append((_others_may_rename(place, owner), place, path))
-    return [(place, path) for _, place, path in sorted(found, key=lambda entry: entry[0])]
-
-
-def _tidy(directory: int) -> None:
-    """Remove what tuimons have left that were killed: sockets at which nobody listens, scripts, empty directories."""
-    for name in filter(_OURS.fullmatch, os.listdir(directory)):
-        with contextlib.suppress(OSError):  # another user's, or gone meanwhile
-            facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            age = time.time() - facts.st_mtime
-            if name.endswith(".py") and stat.S_ISREG(facts.st_mode) and age > STALE_SCRIPT_S:
-                _tidy_script(directory, name)
-            if stat.S_ISDIR(facts.st_mode) and age > STALE_S:  # of profiler windows; one that is still wanted is made again
-                os.rmdir(name, dir_fd=directory)
-            if stat.S_ISSOCK(facts.st_mode) and age > STALE_S:
-                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
-                    if probe.connect_ex(f"/proc/self/fd/{directory}/{name}") == errno.ECONNREFUSED:
-                        os.unlink(name, dir_fd=directory)
-
-
-def _tidy_script(directory: int, name: str) -> None:
-    """Remove a script unless its owner lives, who keeps it locked. Raises OSError."""
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name, dir_fd=directory)
-    finally:
-        os.close(file)
-
-
-def _others_may_rename(directory: int, owner: int) -> bool:
-    """Whether a user other than root and `owner` could put a socket of his own in the place of ours.
-
-    The proofs make that useless; it would keep us from attaching all the same.
-    """
-    facts = os.fstat(directory)
-    if facts.st_uid not in (0, owner):
-        return True
-    return bool(facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and not facts.st_mode & stat.S_ISVTX
-
-
-def _open_inside(pid: int, path: str) -> int:
-    """Open a directory of the target without following a link. Raises OSError."""
-    at = os.open(f"/proc/{pid}/root", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for part in PurePosixPath(path).parts[1:]:
-        try:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-        finally:
-            os.close(at)
-        at = inner
-    return at
 
 
 # ---------------------------------------------------------------------------------------------------------- greeting

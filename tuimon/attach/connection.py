@@ -127,6 +127,10 @@ class Session:
             return False
         return True
 
+    def trace_folder(self) -> int | None:
+        """The folder of the files of profiler windows, opened, for the caller to close; None where there is none."""
+        return self._traces.opened()
+
     def pass_on(self, *, whole: bool) -> None:
         """Nothing: all that a hook here says is handed on anyway. For one whose calls are folded on its node, it is said."""
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from tuimon.attach import channel, procfs
-from tuimon.attach.channel import LONGEST_PATH
 from tuimon.attach.connection import Session
+from tuimon.attach.places import LONGEST_PATH
 from tuimon.attach.refusal import Refused
 from tuimon.hook import wire
 
@@ -120,10 +120,14 @@ def _wait(
 ) -> tuple[socket.socket, dict[str, Any]]:
     """The hook's connection and its hello."""
     deadline = time.monotonic() + seconds
+    listening.setblocking(False)  # who has gone again before he is let in is not waited for
     while True:
         ready, _, _ = select.select([listening], [], [], LOOK_S)
         if ready:
-            connection, _ = listening.accept()
+            try:
+                connection, _ = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                continue
             if _is_or_descends_from(channel.peer(connection), process.pid):
                 try:
                     return connection, channel.receive_hello(connection, token, seconds)

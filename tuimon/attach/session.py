@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from tuimon.attach import channel, explain, preflight, procfs
 from tuimon.attach.channel import Channel
 from tuimon.attach.connection import Report, Session
-from tuimon.attach.inject.waiting import Wait, Waiting
+from tuimon.attach.inject.waiting import Wait, Waiting, is_gone, program_of
 from tuimon.attach.launch import launch
 from tuimon.attach.preflight import Target
 from tuimon.attach.refusal import Refused
@@ -59,10 +59,11 @@ def attach(
     outlives this one, if need be.
     """
     say = progress or _silent
-    target = helper = None
+    target = helper = program = None
     try:
         helper = a_helper()  # before the look: it takes longer to start
         target = preflight.look(pid)
+        program = program_of(pid)
         with Channel(pid) as way:
             say(f"attaching to process {pid}, Python {target.python[0]}.{target.python[1]}")
             tracer = Tracer(helper, target, way, patience, form)
@@ -71,20 +72,24 @@ def attach(
                 channel.prepare(target.python)
             given_up = cancelled or threading.Event()
             try:
-                connection = _wait(tracer, way, target, patience, waiting or _unheard, given_up)
+                connection = _wait(tracer, way, target, program, patience, waiting or _unheard, given_up)
             except BaseException:
                 tracer.leave()
                 raise
             tracer.connected()
             tracer.finish_in_background()
             with _cut_when(cancelled, connection):
-                wait = _for_answers(target, patience, given_up, waiting or _unheard)
+                wait = _for_answers(target, program, patience, given_up, waiting or _unheard)
                 return _greet(connection, tracer, way, target, wait, say, sources, options)
     except Refused:
         if cancelled is not None and cancelled.is_set():
             raise explain.cancelled(pid) from None
+        if program is not None and is_gone(pid, program):  # whatever else seemed to be the matter
+            raise explain.dead(pid) from None
         raise
     except OSError as error:
+        if program is not None and is_gone(pid, program):
+            raise explain.dead(pid) from None
         raise explain.failed(pid, error) from None
     finally:
         if helper is not None:
@@ -105,6 +110,7 @@ def _wait(
     tracer: Tracer,
     way: Channel,
     target: Target,
+    program: bytes | None,
     patience: float | None,
     waiting: Callable[[Waiting], None],
     cancelled: threading.Event,
@@ -139,7 +145,7 @@ def _wait(
             if tracer.ended:
                 if not tracer.report.mechanism:
                     raise tracer.death(target.pid)
-                started = started or _for_answers(target, patience, cancelled, waiting)
+                started = started or _for_answers(target, program, patience, cancelled, waiting)
         if started is not None:
             started.for_answer()
         elif time.monotonic() > deadline:
@@ -192,10 +198,15 @@ def _like_main(pid: int, inner: object) -> None:
 
 
 def _for_answers(
-    target: Target, patience: float | None, cancelled: threading.Event, waiting: Callable[[Waiting], None]
+    target: Target,
+    program: bytes | None,
+    patience: float | None,
+    cancelled: threading.Event,
+    waiting: Callable[[Waiting], None],
 ) -> Wait:
     """The patience with what the hook itself has to say. It needs the GIL for it, several times."""
-    return Wait(target.pid, None if patience is None else max(patience, CONNECT_S), cancelled.is_set, waiting)
+    seconds = None if patience is None else max(patience, CONNECT_S)
+    return Wait(target.pid, seconds, cancelled.is_set, waiting, program)
 
 
 @contextlib.contextmanager

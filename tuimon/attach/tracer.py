@@ -118,7 +118,7 @@ class Tracer:
     def _start_helper(self, request: dict[str, Any]) -> int:
         self._process = self._helper.process
         assert self._process.stdout is not None
-        self._helper.ask(request, [self._way.socket.fileno(), *(number for number, _ in self._way.places)])
+        self._helper.ask(request, [self._way.socket.fileno(), *(place.directory for place in self._way.places)])
         self._control = self._helper.line.detach()
         return self._process.stdout.fileno()
 
@@ -149,7 +149,7 @@ class Tracer:
             signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP})
             try:
                 if self.refused is None:
-                    own = {**request, "places": self._way.places}
+                    own = {**request, "places": [(place.directory, place.path) for place in self._way.places]}
                     helper.get_in(own, self._way.bound or 0, answer, helper.Control(hearing))
             except Refused as refusal:
                 answer({"refused": [refusal.code, refusal.sentence]})
@@ -272,7 +272,8 @@ def _request(target: Target, way: Channel, patience: float | None, form: str | N
         "code": binascii.b2a_base64(bundle.compiled_boot(), newline=False).decode() if same else None,
         "kind": bundle.kind(),
         "token": way.token,
-        "places": [path for _, path in way.places],
+        "places": [place.path for place in way.places],
+        "exposed": [place.exposed for place in way.places],
         "name": way.name,
         "uid": int(target.facts["Uid"].split()[1]),
         "gid": int(target.facts["Gid"].split()[1]),

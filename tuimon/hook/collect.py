@@ -16,6 +16,7 @@ INSTRUMENT = "collections"
 LEAST_NS = 50_000  # shorter ones are not told: a busy job makes thousands a second of them
 GENERATION = 8  # bits to shift, in a sample's flags
 PATIENCE_S = 0.5
+NEVER = 1 << 63  # later than any: the begin of a collection in whose middle we came
 
 
 class Collections(metaclass=Mortal):
@@ -49,21 +50,22 @@ def _callback(number, outbox, here, tell):
     now, ident, dropped, limit = time.monotonic_ns, get_ident, outbox.dropped, outbox.limit
     queue, least, long, shift = outbox.queue, LEAST_NS, LONG_NS, GENERATION
     put = queue.append
-    began = [0]  # there is one collection at a time
+    begin = NEVER  # there is one collection at a time
 
     def collected(phase, info):
+        nonlocal begin
         if phase == "start":
-            began[0] = now()
+            begin = now()
             return
-        begin, end = began[0], now()
-        began[0] = 0
-        if begin and end - begin >= least and here[0]:  # 0: we came in its middle
+        end = now()
+        if end - begin >= least and here[0]:
             if len(queue) < limit:
                 put((number, ident(), (info["generation"] & 0xFF) << shift, begin, end))
                 if end - begin >= long:
                     tell("gc", number, begin, end)
             else:
                 dropped[0] += 1
+        begin = NEVER
 
     return collected
 

@@ -153,7 +153,7 @@ class CompileLog(logging.Handler, metaclass=Mortal):
 
         And it is off the logger there, by a new list: a child has one thread, and this is before it runs a line of the job's.
         """
-        self._hook.here[0] = False
+        self._hook.falls_silent()
         super()._at_fork_reinit()
         self._logger.handlers = [handler for handler in self._logger.handlers if handler is not self]
         self._hook.window.forked()

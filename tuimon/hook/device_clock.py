@@ -78,22 +78,22 @@ class DeviceClock(metaclass=Mortal):
 
     # ---------------------------------------------------------------- on the job's threads
 
-    def sized_timer(self, fn, number, outbox, here, sizes):
+    def sized_timer(self, fn, number, outbox, sizes):
         """As `timers.sized_timer`, and every `EVERY`th call is timed on the device as well."""
-        return self.call_timer(fn, number, outbox, here, sizes.of)
+        return self.call_timer(fn, number, outbox, sizes.of)
 
-    def call_timer(self, fn, number, outbox, here, of=None):
+    def call_timer(self, fn, number, outbox, of=None):
         """As `timers.call_timer`; every `EVERY`th call is timed on the device as well.
 
         `of(args)` gives the instrument of a call where it is not the same for all.
         """
         now, ident, dropped, limit = time.monotonic_ns, get_ident, outbox.dropped, outbox.limit
-        queue = outbox.queue
+        queue, here = outbox.queue, self._hook.here
         put, size = queue.append, len
         start, finish, behind = self._start, self._finish, self._behind
         left = [0]
 
-        def region(*args, **kwargs):
+        def region(*args):
             pair = None
             if here[0]:
                 if behind:
@@ -105,7 +105,7 @@ class DeviceClock(metaclass=Mortal):
                     pair = start()
             begin, raised = now(), 1
             try:
-                result = fn(*args, **kwargs)
+                result = fn(*args)
                 raised = 0
                 return result
             finally:
@@ -121,14 +121,14 @@ class DeviceClock(metaclass=Mortal):
 
         return region
 
-    def resume_timer(self, fn, number, outbox, here):
+    def resume_timer(self, fn, number, outbox):
         """As `timers.resume_timer`; looks at the device where the region before was timed on it."""
         now, ident, dropped, limit = time.monotonic_ns, get_ident, outbox.dropped, outbox.limit
-        queue = outbox.queue
+        queue, here = outbox.queue, self._hook.here
         put, size = queue.append, len
         behind, crossed = self._behind, self._crossed
 
-        def resume(*args, **kwargs):
+        def resume(*args):
             if here[0]:
                 at, thread = now(), ident()
                 event = behind.pop(thread, None) if behind else None
@@ -138,7 +138,7 @@ class DeviceClock(metaclass=Mortal):
                     put((number, thread, 0, at, at))
                 else:
                     dropped[0] += 1
-            return fn(*args, **kwargs)
+            return fn(*args)
 
         return resume
 

@@ -1,9 +1,11 @@
 """What the job's main thread is seen doing while nothing else tells: a low-rate sample of its stack.
 
-The hook's own thread looks, every 20 ms, whether the thread that runs the steps has put a row since; only if it has not, and is
-neither within a timed call nor compiling, its stack is read: code objects, lines and offsets, never a variable. So a healthy
-job of short steps is never looked at, and a long stretch of other Python at most fifty times a second. Where the same is seen
-over and over, looks become fewer; where they cost more than 1 % of the time, they end.
+The hook's own thread asks, every 50 ms, whether the thread that runs the steps has put a row of late; only if it has not for 20
+ms, and is neither within a timed call nor compiling, its stack is read: code objects, lines and offsets, never a variable; and
+from then on every 20 ms, until there is a row again. So a healthy job of short steps is never looked at, and a long stretch of
+other Python at most fifty times a second, from its 60th millisecond on at the latest. (To ask oftener is what the hook's thread
+would spend most of its time with, and each time it takes the job's lock.) In a long stretch, and where the same is seen over
+and over, looks become fewer; where they cost more than 1 % of the time, they end.
 
 A look is one call of C code, so no frame moves under it. C code that keeps the lock for itself (a
 collection, a long sort) cannot be seen from here: the look comes after it.
@@ -20,9 +22,11 @@ from .torch_names import loaded
 INSTRUMENT = "stack looks"
 ITERATORS = "iterators"
 EVERY_NS = 20_000_000
+ASK_NS = 50_000_000  # between two looks at whether there were rows, where there were
 SELDOM_NS = 1_000_000_000  # where a look would tell nothing new for long
 PATIENT_NS = 200_000_000  # within a timed call, a compilation or an import
 SLOWEST_NS = 100_000_000  # so far apart looks are put where they are dear; beyond that they end
+ENOUGH = 50  # looks of a stretch, after which they become fewer
 SAME = 50  # looks that saw the same before they become fewer
 LOOPS_NS = 100_000_000  # between two looks for loops, the first so many times; then a second
 EAGERLY = 50
@@ -43,7 +47,11 @@ class Looking(metaclass=Mortal):
         self._loops = loops
         self._on = wanted
         self._seen = 0
+        self._told = 0
         self._since = 0
+        self._soon = False
+        self._ended = 0
+        self._ticked = 0
         self._next = 0
         self._least = EVERY_NS
         self._every = EVERY_NS
@@ -59,53 +67,61 @@ class Looking(metaclass=Mortal):
 
     @property
     def on(self):
-        """Whether there is something to be quick for."""
+        """Whether stacks are looked at."""
         return self._on
 
+    def rest_ms(self):
+        """How long to wait before the next `tick`, in ms; 0 where it does not matter."""
+        if not self._on:
+            return 0
+        return (EVERY_NS if self._soon and self._every < SLOWEST_NS else ASK_NS) // 1_000_000
+
     def tick(self):
-        """To be called every 20 ms, before the queue is emptied."""
+        """To be called as often as `rest_ms` says, before the queue is emptied."""
         if self._hook.here[0] and loaded("torch") is not None:
             self._hook.guarded(INSTRUMENT if self._on else "loops", self._tick, None, time.monotonic_ns())
 
     def _tick(self, now):
         ident = self._loops.thread() or threading._main_thread.ident
+        before, self._ticked = self._ticked, now
+        self._soon = True
         if self._is_busy(ident):
-            self._since, self._every, self._same, self._last = now, self._least, 0, None
-            self._next = now + self._least
+            self._since = max(before, min(self._ended or now, now))  # its last row's end, where that was seen
+            self._every, self._same, self._last = self._least, 0, None
+            self._next = self._since + self._least
+            self._soon = now - self._since >= EVERY_NS // 2
             if self._loops.wanted and now >= self._next_loops:
                 self._for_loops += 1
                 self._next_loops = now + (LOOPS_NS if self._for_loops < EAGERLY else SELDOM_NS)
                 self._loops.look(ident)
-            return
+            if now < self._next:
+                return
         # half a tick early is on time
         if not self._on or self._since == 0 or now < self._next - EVERY_NS // 2:
             self._since = self._since or now
             return
         self._next = now + self._every
-        queue = self._hook.outbox.queue
-        before = len(queue)
         self._look(ident, now)
         self._pay(time.monotonic_ns() - now, now)
-        # what has been put here is nothing that the thread did: taken for that, it would end the quiet stretch
-        self._seen += sum(type(queue[at]) is not tuple for at in range(before, len(queue)))
 
     def _is_busy(self, ident):
         """Whether the thread has put a row since the last time. Rather yes than no."""
         outbox = self._hook.outbox
         queue, numbers = outbox.queue, self._loops.numbers
-        size = len(queue)
+        told, size = outbox.messages, len(queue)
         came = outbox.packed + size - self._seen
-        self._seen += came
-        if came > size:
-            return True  # some of it has gone already
-        busy = came > TAIL
-        for back in range(1, min(came, TAIL) + 1):
+        rows = came - (told - self._told)  # the hook's own words, which come every second, are no sign of life
+        self._seen, self._told, self._ended = self._seen + came, told, 0
+        for back in range(1, min(came, size, TAIL) + 1 if rows > 0 else 0):
             entry = queue[size - back]
             if type(entry) is tuple:
+                rows -= 1
                 if entry[0] in numbers:
                     self._loops.saw(entry[1])
-                busy = busy or entry[1] == ident
-        return busy
+                if entry[1] == ident and not self._ended:
+                    self._ended = max(entry[3], entry[4])  # of a reading of the clock the second is no instant, but less
+        # of those that have gone already, or are more than are looked at, most probably one is
+        return bool(self._ended) or rows > 0
 
     def _look(self, ident, now):
         seen, importing = [], False
@@ -128,7 +144,9 @@ class Looking(metaclass=Mortal):
                 self._every = min(2 * self._every, SELDOM_NS)
         else:
             self._same, self._last = 0, (ident, rows)
-            self._every = min(2 * self._every, PATIENT_NS) if importing else self._least
+            # fewer in a long stretch, which has been looked at often enough by then
+            often = max(self._least, min((now - self._since) // ENOUGH, SLOWEST_NS))
+            self._every = min(2 * self._every, PATIENT_NS) if importing else often
             message["rows"] = rows
             self._hook.guarded(ITERATORS, self._find_iterator, None, [row[0] for row in seen])
         self._hook.outbox.put(message)

@@ -78,8 +78,7 @@ class Loops(metaclass=Mortal):
 
     def thread(self):
         """The ident of the thread on which most anchors were seen; None where none was."""
-        most = self._threads.most_common(1)
-        return most[0][0] if most else None
+        return max(self._threads, key=self._threads.get, default=None)
 
     def saw(self, ident):
         """An anchor's row of this thread was seen."""

@@ -13,6 +13,7 @@ from functools import partial
 from . import facts, timers
 from .graphs import autograd_functions, is_autograd_function
 from .remains import Mortal
+from .settings import nested_breaks_here
 from .sizes import Sizes
 from .texts import INSTRUMENT as TEXTS
 
@@ -30,6 +31,7 @@ class Regions(metaclass=Mortal):
         self._placed = {}  # id of our wrapper -> (weak reference to it, scope, name)
         self._backwards = {}  # id of a backward's class -> weak reference to it
         self._watching = False
+        self._nested = False
         hook.undo.add("regions", self._put_back)
 
     # ---------------------------------------------------------------- to be called when Dynamo is there
@@ -65,9 +67,12 @@ class Regions(metaclass=Mortal):
     def place_existing(self, entries):
         """Time the regions of cache entries: an iterable of (compile id, frame's code, entry's code, global scope)."""
         belongs = {}
+        times = (FORWARD,) if self._hook.settings.nested_breaks() else (FORWARD, RESUME)
         for compile_id, code, entry_code, scope in entries:
             for name in entry_code.co_names:
-                if name.startswith((FORWARD, RESUME)):
+                if name.startswith(RESUME) and RESUME not in times:
+                    self._tell_nested()
+                elif name.startswith(times):
                     value = scope.get(name)
                     if callable(value) and id(value) not in self._placed:
                         belongs.update((made, compile_id) for made in autograd_functions(value))
@@ -90,11 +95,22 @@ class Regions(metaclass=Mortal):
     def _place_new(self, graph, name, value):
         if not name.startswith((FORWARD, RESUME)) or not callable(value) or not self._hook.here[0]:
             return value
+        if name.startswith(RESUME) and nested_breaks_here():
+            self._tell_nested()
+            return value
         compile_id = facts.compile_id()
         wrapper = self._wrap(graph.global_scope, name, value, compile_id, getattr(graph, "f_code", None), False, graph)
         if name.startswith(FORWARD):
             self.find_backwards(False, dict.fromkeys(autograd_functions(value), compile_id))
         return wrapper
+
+    def _tell_nested(self):
+        """Such a resume function is called by code that Dynamo traces, and it would trace our timer with it."""
+        if not self._nested:
+            self._nested = True
+            self._hook.send_gap(
+                "boundaries", "crossings are not counted where the job compiles with torch._dynamo.config.nested_graph_breaks"
+            )
 
     def _timers(self):
         clock = self._hook.clock
@@ -111,10 +127,10 @@ class Regions(metaclass=Mortal):
         made_by = self._timers()
         sizes = self._hook.guarded("sizes", Sizes.taken_by, None, self._hook, number, graph) if forward else None
         if sizes is not None:
-            wrapper = made_by.sized_timer(value, number, self._hook.outbox, self._hook.here, sizes)
+            wrapper = made_by.sized_timer(value, number, self._hook.outbox, sizes)
         else:
             make = made_by.call_timer if forward else made_by.resume_timer
-            wrapper = make(value, number, self._hook.outbox, self._hook.here)
+            wrapper = make(value, number, self._hook.outbox)
         wrapper.__wrapped__ = value
         self._hook.skip(wrapper)
         function, file, line = _place_of(code)
@@ -166,7 +182,7 @@ class Regions(metaclass=Mortal):
 
     def _time_backward(self, made, original, compile_id, before_attach):
         number = self._hook.next_number()
-        timed = self._timers().call_timer(original.__func__, number, self._hook.outbox, self._hook.here)
+        timed = self._timers().call_timer(original.__func__, number, self._hook.outbox)
         timed.__wrapped__ = original
         self._hook.skip(timed)
         made.backward = staticmethod(timed)

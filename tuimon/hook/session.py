@@ -41,8 +41,8 @@ from .window import TICK_MS as WINDOW_TICK_MS
 from .window import Window
 
 TICK_MS = 100  # how often the queue is emptied
-LOOK_MS = EVERY_NS // 1_000_000
 STATUS_S = 1.0
+SETTLED_S = 1.0  # so long after a module has come it is looked at each tick what torch has got by now; then once a second
 GOODBYE_S = 0.5  # so long it is tried to send what is left when the session or the job ends, while tuimon takes nothing of it
 PATIENT_S = 4.0  # and so long in any case; tuimon waits a second longer
 GATE_S = 2.0  # at most so long the hook's thread waits for a thread of the job that is putting something in
@@ -57,12 +57,13 @@ class Session(metaclass=Mortal):
         self._life = Life(self._hello.get("life"))
         self._options = options or {}
         self._over = threading.Event()
+        self._loaded, self._settled = 0, 0.0  # modules, when counted last; until when each tick looks for more of torch
         self._asked = False  # whether tuimon has asked for the end
         self._reason = "detached"
         self._numbers = iter(range(1, 2**32))
         self._cost_ns = 0.0
         self._told = None
-        self._settings = Settings()
+        self.settings = Settings()
         self._names = TorchNames(self)
         self._offered = None
         self.here = [True]
@@ -154,6 +155,11 @@ class Session(metaclass=Mortal):
     def send_gap(self, what, why):
         """Tell tuimon what cannot be told here, in the report's own names, and why: a sentence."""
         self.outbox.put({"k": "gap", "t": time.monotonic_ns(), "what": what, "why": why})
+
+    def falls_silent(self):
+        """Nothing of ours that the job still calls puts anything from now on. Also for a child that the job has forked."""
+        self.here[0] = False
+        self.outbox.room[0] = 0
 
     def dynamo_runs(self):
         """Dynamo is about to compile on this thread: whatever could not be installed before can be now."""
@@ -257,7 +263,7 @@ class Session(metaclass=Mortal):
 
     def region_placed(self):
         """There is a compiled region more: what the job computes with will have been set by now, and is told afresh."""
-        self._settings.again()
+        self.settings.again()
 
     def serve(self):
         """Send, and listen for "detach", until tuimon or the job says that it is over. Always takes the hook out."""
@@ -277,7 +283,7 @@ class Session(metaclass=Mortal):
         self._life.watch(poll)
         next_tick = next_status = 0.0
         while True:
-            ready = poll.poll(WINDOW_TICK_MS if self.window.active else LOOK_MS if self._looking.on else TICK_MS)
+            ready = poll.poll(WINDOW_TICK_MS if self.window.active else self._looking.rest_ms() or TICK_MS)
             if self._life.is_over(poll, ready):
                 self._reason = "tuimon has gone"
                 return
@@ -300,8 +306,11 @@ class Session(metaclass=Mortal):
             now = time.monotonic()
             if now < next_tick:
                 continue
-            next_tick = now + (TICK_MS - LOOK_MS / 2) / 1000
-            self.torch_is_there()
+            next_tick = now + TICK_MS / 1000 - EVERY_NS / 2e9
+            if self._loaded != (loaded := len(sys.modules)):
+                self._loaded, self._settled = loaded, now + SETTLED_S
+            if now < self._settled or now >= next_status or self._options.get("step"):
+                self.torch_is_there()
             self.now.tick()
             if now >= next_status:
                 next_status = now + STATUS_S
@@ -330,13 +339,13 @@ class Session(metaclass=Mortal):
         # whoever is putting something in finishes first, and nobody begins after that. One that does not finish in time (a
         # thread that was frozen in it) finds `Undo` at its end, which puts back at once what comes late
         entered = self._gate.acquire(timeout=GATE_S)
-        self.here[0] = False  # what of ours is still being called, or has been wrapped by somebody else, is silent from now on
+        self.falls_silent()  # what of ours is still being called, or has been wrapped by somebody else
         if entered:
             self._gate.release()
         left = self.undo.run()
         if not self._asked:
             self.window.sweep()
-        self._settings.again()
+        self.settings.again()
         try:
             self.guarded("facts", self._tell_facts, None)
             self._tell_status()
@@ -362,7 +371,7 @@ class Session(metaclass=Mortal):
     # ---------------------------------------------------------------- telling
 
     def _tell_facts(self):
-        now = facts.gather(self._settings)
+        now = facts.gather(self.settings)
         if now != self._told:
             self._told = now
             self.outbox.put({"k": "facts", "t": time.monotonic_ns(), "wall": time.time(), **now})

@@ -25,6 +25,7 @@ DYNAMO = (
 )
 INDUCTOR = (("fx_graph_cache", "fx_graph_cache", True), ("force_disable_caches", "force_disable_caches", False))
 LIMITS = ("recompile_limit", "cache_size_limit")  # the newer name first
+NESTED = "nested_graph_breaks"
 ASK_EVERY = 5  # facts are looked at once a second
 ASK_S = 1.0
 DISABLING = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
@@ -66,6 +67,11 @@ class Settings(metaclass=Mortal):
             if type(value) is int:
                 return value
         return None
+
+    def nested_breaks(self):
+        """Whether what was compiled last was compiled with `nested_graph_breaks`."""
+        self._look()
+        return _value("torch._dynamo.config", NESTED, self._dynamo) is True
 
     def _disabled(self):
         named = next((name for name in DISABLING if os.environ.get(name) == "1"), None)
@@ -126,6 +132,11 @@ def _ask(ask, found, over):
         return
     finally:
         over.release()
+
+
+def nested_breaks_here():
+    """Whether this thread compiles with `nested_graph_breaks` now."""
+    return getattr(sys.modules.get("torch._dynamo.config"), NESTED, False) is True
 
 
 def _parsed(text):

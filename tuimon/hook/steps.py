@@ -16,10 +16,13 @@ from _thread import get_ident
 
 from .remains import Mortal
 from .sites import LONG_NS
+from .thread_clock import APART_NS
 
 MARK = "Optimizer.step#"
 LOADING = "enumerate(DataLoader)#"
-SURE = 64
+MARKS = (MARK, LOADING)
+SURE = 64  # steps of one object in a row before one in `SELDOM` is looked at closely
+SELDOM = 16
 
 
 class Steps(metaclass=Mortal):
@@ -29,7 +32,7 @@ class Steps(metaclass=Mortal):
         self._hook = hook
         self._numbers = {}
         self._classes = {}
-        """name of the record_function -> [steps of the same object in a row, the object's instrument]."""
+        """name of the record_function -> [steps of the same object in a row, its instrument, steps to be taken for its own]."""
         self._loaders = {}  # name of the record_function -> instrument
         self._on = False
 
@@ -52,34 +55,46 @@ class Steps(metaclass=Mortal):
         self._hook.instrument("steps", "on")
 
     def _timers(self, enter, leave):
-        now, ident, marks, loading, long = time.monotonic_ns, get_ident, (MARK, LOADING), LOADING, LONG_NS
-        here, outbox, number_of, loader_of = self._hook.here, self._hook.outbox, self._number_of, self._loader_of
-        read, tell = self._hook.thread_clock.read, self._hook.sites.tell
-        queue, limit, dropped = outbox.queue, outbox.limit, outbox.dropped
+        now, ident, starts, long, apart = time.monotonic_ns, get_ident, str.startswith, LONG_NS, APART_NS
+        outbox, number_of, loader_of, known = self._hook.outbox, self._number_of, self._loader_of, self._classes.get
+        read, last, tell = self._hook.thread_clock.read, self._hook.thread_clock.last.get, self._hook.sites.tell
+        queue, room, dropped = outbox.queue, outbox.room, outbox.dropped
         put = queue.append
         began = {}
 
+        # all that the job does within a record_function passes these two: what is no step costs one look at a name
         def __enter__(self):
-            name = self.name
-            if type(name) is str and name.startswith(marks) and here[0]:
-                began[id(self)] = now()
+            try:
+                if starts(self.name, MARKS) and room[0]:
+                    began[id(self)] = now()
+            except Exception:  # noqa: BLE001 - no text: torch itself will say so
+                pass
             return enter(self)
 
         def __exit__(self, exc_type, exc_value, traceback):
+            if not began:
+                return leave(self, exc_type, exc_value, traceback)
+            begin = began.pop(id(self), None)
             result = leave(self, exc_type, exc_value, traceback)
-            begin = began.pop(id(self), None) if began else None
-            if begin is not None and here[0]:
+            if begin is not None:
                 end, name, thread = now(), self.name, ident()
-                if len(queue) >= limit:
-                    dropped[0] += 1
-                elif name.startswith(loading):
+                state = known(name)
+                if len(queue) >= room[0]:
+                    if room[0]:
+                        dropped[0] += 1
+                elif state is not None or not name.startswith(LOADING):
+                    if state is not None and state[2]:
+                        state[2] -= 1
+                        put((state[1], thread, 0, begin, end))
+                    else:
+                        put((number_of(name), thread, 0, begin, end))
+                    if end - last(thread, 0) >= apart:
+                        read(thread, end)
+                else:
                     number = loader_of(name)
                     put((number, thread, int(exc_type is not None), begin, end))  # at the loader's end: StopIteration
                     if end - begin >= long:
                         tell("data", number, begin, end)
-                else:
-                    put((number_of(name), thread, 0, begin, end))
-                    read(thread, end)
             return result
 
         return __enter__, __exit__
@@ -96,14 +111,12 @@ class Steps(metaclass=Mortal):
         """The instrument of the optimizer whose step is running: one for each object, so that two are told from two steps.
 
         To find the object costs some microseconds (its frame's variables have to be copied). Once `SURE` steps of a class
-        have all been one object's, only one step in sixteen is looked at that closely.
+        have all been one object's, only one step in `SELDOM` is looked at that closely: the others do not come here.
         """
         state = self._classes.get(name)
         if state is None:
-            state = self._classes[name] = [0, None]
+            state = self._classes[name] = [0, None, 0]
         state[0] += 1
-        if state[0] > SURE and state[1] is not None and state[0] & 15:
-            return state[1]
         frame = sys._getframe(2)
         optimizer = frame.f_locals.get("self") if frame.f_code.co_name == "wrapper" else None
         key = name if optimizer is None else id(optimizer)
@@ -113,5 +126,7 @@ class Steps(metaclass=Mortal):
             kind = name[len(MARK) :].partition(".")[0] or "optimizer"
             self._hook.send_added(number, "optimizer", None, kind, kind, "", 0, False)
         if state[1] != number:
-            state[:] = 0, number  # another object than the last time: look at each of the next steps
+            state[:] = 0, number, 0  # another object than the last time: look at each of the next steps
+        elif state[0] >= SURE:
+            state[2] = SELDOM - 1
         return number

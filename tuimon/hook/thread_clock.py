@@ -17,7 +17,8 @@ class ThreadClock(metaclass=Mortal):
 
     def __init__(self, hook):
         self._hook = hook
-        self._last = {}  # thread's ident -> when it was read last
+        self.last = {}
+        """Thread's ident -> when it was read last: whoever calls often can see by it that it is too early for `read`."""
         self.read = _not_yet
         """`read(thread, end)`, to be called on the thread itself when something ended at `end`."""
 
@@ -27,7 +28,7 @@ class ThreadClock(metaclass=Mortal):
             return
         number = self._hook.next_number()
         self._hook.send_added(number, "cpu", None, "CPU time of the thread", "time.thread_time_ns", "", 0, False)
-        self.read = _reader(number, self._last, self._hook.outbox)
+        self.read = _reader(number, self.last, self._hook.outbox)
         self._hook.skip(self.read)
 
 

@@ -12,6 +12,8 @@ from _thread import get_ident
 
 from .remains import Mortal
 from .sites import LONG_NS
+from .thread_clock import APART_NS
+from .timers import RAISED
 
 LOADER = "torch.utils.data.dataloader"
 ENGINE = "_engine_run_backward"
@@ -76,9 +78,7 @@ class Waits(metaclass=Mortal):
         for module, original in zip(modules, originals):  # noqa: B905 - 3.10 syntax
             ours = made.get(original)
             if ours is None:
-                ours = made[original] = _engine_timer(
-                    original, number, self._hook.outbox, self._hook.here, self._hook.thread_clock.read, self._first
-                )
+                ours = made[original] = _engine_timer(original, number, self._hook.outbox, self._hook.thread_clock, self._first)
                 self._dress(ours, original, 6)
             setattr(module, ENGINE, ours)
             self._hook.undo.add(f"{module.__name__}.{ENGINE}", _put_back(module, ours, original))
@@ -164,29 +164,35 @@ def _long_timer(fn, number, role, outbox, here, tell):
     return timed
 
 
-def _engine_timer(fn, number, outbox, here, read, first):
+def _engine_timer(fn, number, outbox, clock, first):
     """As `timers.call_timer`; at the end the thread's own clock is read. `first(number)` is called at the first call."""
-    now, ident, dropped, limit = time.monotonic_ns, get_ident, outbox.dropped, outbox.limit
-    queue, came = outbox.queue, []
-    put, size, come = queue.append, len, came.append
+    now, ident, size, apart = time.monotonic_ns, get_ident, len, APART_NS
+    queue, room, dropped, came = outbox.queue, outbox.room, outbox.dropped, []
+    put, come, read, last = queue.append, came.append, clock.read, clock.last.get
 
     def backward(*args, **kwargs):
-        if not came and here[0]:
+        if not came and room[0]:
             come(True)
             first(number)
-        begin, raised = now(), 1
+        begin = now()
         try:
             result = fn(*args, **kwargs)
-            raised = 0
-            return result
-        finally:
-            if here[0]:
+        except BaseException:
+            if size(queue) < room[0]:
                 end, thread = now(), ident()
-                if size(queue) < limit:
-                    put((number, thread, raised, begin, end))
-                    read(thread, end)
-                else:
-                    dropped[0] += 1
+                put((number, thread, RAISED, begin, end))
+                read(thread, end)
+            elif room[0]:
+                dropped[0] += 1
+            raise
+        if size(queue) < room[0]:
+            end, thread = now(), ident()
+            put((number, thread, 0, begin, end))
+            if end - last(thread, 0) >= apart:
+                read(thread, end)
+        elif room[0]:
+            dropped[0] += 1
+        return result
 
     return backward
 

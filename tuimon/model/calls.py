@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from tuimon import events as ev
 from tuimon.model.identity import entry_number, frame_key
-from tuimon.model.instruments import Entry, Instrument, Thread
-from tuimon.model.laps import SizedCalls, Track, track
+from tuimon.model.instruments import TELLING, Entry, Instrument, Thread, has_older_entry
+from tuimon.model.laps import Room, SizedCalls, Track, track
 from tuimon.model.parts import Boundary, Frame, Region, Sizes
+from tuimon.model.steps.lanes import LONG_NS, MOST_SPANS, Lane
+from tuimon.model.steps.long import Long
 from tuimon.model.steps.stepping import StepFold
 
 if TYPE_CHECKING:
@@ -21,9 +23,11 @@ RAISED = 1
 DEEPEST = 64
 """Crossings of one boundary that can be under way on one thread (recursion); older ones have left by an exception."""
 
-MOST_INSTRUMENTS = 10_000
+MOST_INSTRUMENTS = 20_000
+MOST_TELLING = 1_000
 MOST_THREADS = 1_000
-"""Instruments, and threads that run something compiled, that are kept; a healthy job has a hundredth of it."""
+"""Instruments, those by which steps are told, and threads that run something compiled, that are kept; a healthy job has a
+hundredth of it."""
 
 _IN_TORCH_OPTIM = f"{os.sep}torch{os.sep}optim{os.sep}"
 
@@ -34,10 +38,14 @@ class CallFold:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._instruments: dict[int, Instrument] = {}
+        self._telling: set[int] = set()
+        self._others: set[int] = set()
+        """The numbers of those of TELLING, and of all others."""
         self._of_entry: dict[Entry, list[Instrument]] = {}
         self._threads: dict[int, Thread] = {}
         self._graphs: Counter[str] = Counter()
         self._tracks: dict[tuple[str, Sizes, bool], Track] = {}
+        self._room_of_laps = Room()
         self._sized: dict[Entry, SizedCalls] = {}
         """Of entries whose forward calls have sizes."""
         self.steps = StepFold(model)
@@ -60,9 +68,7 @@ class CallFold:
             self._model.changed("steps")
 
     def _added(self, event: ev.InstrumentAdded) -> None:
-        if event.instrument not in self._instruments and not self._model.room(
-            "regions and other timed calls", self._instruments, MOST_INSTRUMENTS
-        ):
+        if event.instrument not in self._instruments and not self._room(event):
             return
         generation = self._model.generations.current
         entry = (generation, event.compile_id) if event.compile_id is not None else None
@@ -81,7 +87,7 @@ class CallFold:
                     other.is_plain = False
             frame = self._model.frames.get(instrument.region.frame or "")
             instrument.changed_guard = (
-                _has_older_entry(frame, event.compile_id)
+                has_older_entry(frame, event.compile_id)
                 if frame is not None
                 else event.before_attach
                 and bool(entry_number((event.compile_id or "").partition("_")[0]))  # a file's: nothing tells of its frame
@@ -112,6 +118,17 @@ class CallFold:
         instrument.is_counted = any(one is not None for one in counted)
         instrument.timed = self.steps.added(event, called, of_frame or "", is_optimizer=instrument.is_optimizer)
 
+    def _room(self, event: ev.InstrumentAdded) -> bool:
+        """Whether there is room for one more instrument; it has it then."""
+        if event.role in TELLING:
+            held, most, what = self._telling, MOST_TELLING, "things that steps are told by"
+        else:
+            held, most, what = self._others, MOST_INSTRUMENTS, "regions and other timed calls"
+        if not self._model.room(what, held, most):
+            return False
+        held.add(event.instrument)
+        return True
+
     def _same_region(self, event: ev.InstrumentAdded) -> Region | None:
         """The region that this instrument times other calls of, those of another size."""
         base = self._instruments.get(event.variant_of) if event.variant_of is not None else None
@@ -124,7 +141,7 @@ class CallFold:
         key = (region.key, sizes, device)
         known = self._tracks.get(key)
         if known is None:
-            known = self._tracks[key] = track(region, sizes, self._model.versions, device=device)
+            known = self._tracks[key] = track(region, sizes, self._room_of_laps, self._model.versions, device=device)
         return known
 
     def _frame_of(self, event: ev.InstrumentAdded, generation: int) -> Frame | None:
@@ -179,8 +196,10 @@ class CallFold:
 
     def _samples(self, event: ev.Samples) -> None:
         boundaries = steps = frames = False
-        model, instruments, row, latest_ns = self._model, self._instruments, self.steps.row, self._model.now_ns
-        counting, tells_steps, compiled_until_ns = self.steps.counting, not self.steps.folded, model.compiled_until_ns
+        model, instruments, told, latest_ns = self._model, self._instruments, self.steps, self._model.now_ns
+        counting, tells_steps, compiled_until_ns = told.counting, not told.folded, model.compiled_until_ns
+        lanes, row, shared, is_told = told.lanes.held, told.row, counting.shared, counting.is_told
+        lane: Lane | None = None  # of the thread, where its next row may be one that only takes its time
         called: dict[int, Instrument] = {}
         thread: Thread | None = None
         thread_number = -1
@@ -193,6 +212,7 @@ class CallFold:
                 thread, thread_number = self._threads.get(on_thread) or self._thread(on_thread), on_thread
                 if thread is None:
                     continue
+                lane = lanes.get(on_thread) if is_told and told.gap is None else None
             if instrument.is_counted:
                 region = instrument.region
                 if region is not None:
@@ -203,8 +223,8 @@ class CallFold:
                         self._call(instrument, region, thread_number, flags, begin_ns, end_ns)
                     took = end_ns - begin_ns if end_ns > begin_ns else 0
                     thread.told_ns += took
-                    if counting.is_told:
-                        counting.shared.append((region.share, took))
+                    if is_told:
+                        shared.append((region.share, took))
                     else:
                         counting.share(region.share, took, end_ns)
                     if instrument.is_forward:
@@ -217,10 +237,36 @@ class CallFold:
                 elif instrument.boundary is not None:
                     self._crossing(instrument, instrument.boundary, thread, thread_number, begin_ns)
                     boundaries = True
-            if tells_steps and instrument.timed is not None and row(instrument.timed, thread_number, flags, begin_ns, end_ns):
-                steps = True
+            timed = instrument.timed
+            if timed is None or not tells_steps:
+                pass
+            elif timed.is_usual and lane is not None and lane.quiet is None:
+                if timed.tells:  # all this is the same as in `row`, of what most rows are
+                    told.last_call = number
+                    if not told.first_call:
+                        told.first_call = number
+                category = timed.counts_as
+                if category is not None:
+                    spans = lane.spans
+                    if end_ns - begin_ns < LONG_NS:
+                        spans.append((end_ns, -begin_ns, category, None))
+                    else:
+                        long = Long(timed, thread_number, flags, begin_ns, end_ns)
+                        spans.append((end_ns, -begin_ns, category, long))
+                        lane.long.append(long)
+                        if lane.sites:
+                            lane.find_site(long)
+                    if len(spans) > MOST_SPANS:
+                        told.make_room(lane)
+            else:
+                model.now_ns = latest_ns
+                if row(timed, thread_number, flags, begin_ns, end_ns):
+                    steps = True
+                is_told = counting.is_told
+                lane = lanes.get(thread_number) if is_told and told.gap is None else None
             if end_ns > latest_ns:
-                model.now_ns = latest_ns = end_ns
+                latest_ns = end_ns
+        model.now_ns = latest_ns
         for instrument in called.values():
             self._count(instrument)
         counting.put_off()
@@ -351,11 +397,3 @@ class CallFold:
             thread.told_ns += took
             self.steps.boundary(thread_number, boundary.key, boundary.function, boundary.file, boundary.line, began, at_ns)
         self.steps.counting.share(boundary.share, took, at_ns)
-
-
-def _has_older_entry(frame: Frame, compile_id: str | None) -> bool:
-    """Whether the frame has a cache entry from before this one: then it was made because a guard failed."""
-    number = entry_number(compile_id) if compile_id is not None else None
-    if number is None:
-        return False
-    return any((entry_number(entry) or 0) < number for entry in frame.entries)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tuimon.model.identity import entry_number
 from tuimon.model.laps import Track
 from tuimon.model.parts import Boundary, Frame, Region, Sizes
 from tuimon.model.steps.timing import Timed
@@ -13,6 +14,10 @@ Row = tuple[int, int, int, int, int]
 
 Entry = tuple[int, str]
 """(generation, compile id)."""
+
+TELLING = ("optimizer", "mark", "engine", "data", "loop", "gc", "profiler", "cpu")
+"""Roles of what steps, and where their time went, are told by. They have a room of their own: however many regions there are,
+an optimizer that comes behind them ends steps."""
 
 
 @dataclass(slots=True)
@@ -58,3 +63,11 @@ class Instrument:
     """For a region: plain calls, counted all at once behind the samples that they came with."""
     timed: Timed | None = None
     """What its calls are to steps; None for nothing."""
+
+
+def has_older_entry(frame: Frame, compile_id: str | None) -> bool:
+    """Whether the frame has a cache entry from before this one: then it was made because a guard failed."""
+    number = entry_number(compile_id) if compile_id is not None else None
+    if number is None:
+        return False
+    return any((entry_number(entry) or 0) < number for entry in frame.entries)

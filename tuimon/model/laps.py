@@ -15,6 +15,12 @@ LAP_NS = 1_000_000_000
 MOST_LAPS = 600
 """Laps of one region and size that are kept apart; what is older is one lap, so that sums stay whole."""
 
+MOST_IN_ALL = 120_000
+FEWEST_LAPS = 16
+"""Laps of all regions that are kept apart, so that memory does not grow with the regions: where there are so many regions that
+each has less than MOST_LAPS of them, but for so many, older laps become one in pairs. A window of a job of thousands of regions
+is then longer than it says, by a part of its own length."""
+
 MOST_SIZES = 64
 """Sizes of one region that are told apart; the calls of the others count as of sizes that are not known."""
 
@@ -22,13 +28,30 @@ UNKNOWN_SIZES: Sizes = ()
 """What calls of a graph with symbols have whose sizes are not known. Of one without symbols it is what its calls have."""
 
 
+class Room:
+    """How many laps each track keeps."""
+
+    __slots__ = ("_tracks", "most")
+
+    def __init__(self) -> None:
+        self._tracks = 0
+        self.most = MOST_LAPS
+
+    def add(self) -> None:
+        """There is one more track."""
+        self._tracks += 1
+        self.most = max(FEWEST_LAPS, min(MOST_LAPS, MOST_IN_ALL // self._tracks))
+
+
 class Track:
     """The laps of one region and size, and the one that is under way."""
 
-    __slots__ = ("_lap", "_laps", "_until", "_versions")
+    __slots__ = ("_lap", "_laps", "_room", "_until", "_versions")
 
-    def __init__(self, laps: deque[Lap], versions: Counter[str]) -> None:
+    def __init__(self, laps: deque[Lap], room: Room, versions: Counter[str]) -> None:
         self._laps = laps
+        self._room = room
+        room.add()
         self._versions = versions
         self._lap = Lap(0, 0, 0)
         self._until = -1
@@ -56,22 +79,37 @@ class Track:
 
     def _begin(self, end_ns: int) -> None:
         laps = self._laps
-        if len(laps) >= MOST_LAPS:
-            oldest = laps.popleft()
-            laps[0].calls += oldest.calls
-            laps[0].ns += oldest.ns
+        most = self._room.most
+        if len(laps) >= most:
+            if most < MOST_LAPS:
+                _thin(laps)
+            else:
+                oldest = laps.popleft()
+                laps[0].calls += oldest.calls
+                laps[0].ns += oldest.ns
         self._lap = Lap(end_ns, 0, 0)
         self._until = (end_ns // LAP_NS + 1) * LAP_NS
         laps.append(self._lap)
         self._versions["roofline"] += 1
 
 
-def track(region: Region, sizes: Sizes, versions: Counter[str], *, device: bool = False) -> Track:
+def _thin(laps: deque[Lap]) -> None:
+    """Make one of each two of the older laps: those that stay apart are the latest, and a lap is the longer the older it is."""
+    held = list(laps)
+    old = 2 * (len(held) // 3)
+    laps.clear()
+    for at in range(0, old, 2):
+        one, other = held[at : at + 2]
+        laps.append(Lap(max(one.end_ns, other.end_ns), one.calls + other.calls, one.ns + other.ns))
+    laps.extend(held[old:])
+
+
+def track(region: Region, sizes: Sizes, room: Room, versions: Counter[str], *, device: bool = False) -> Track:
     """Where calls of a region with these sizes are counted; each new lap is a change of the section "roofline"."""
     held = region.device_laps if device else region.laps
     if sizes not in held and len(held) > MOST_SIZES:
         sizes = UNKNOWN_SIZES
-    return Track(held.setdefault(sizes, deque()), versions)
+    return Track(held.setdefault(sizes, deque()), room, versions)
 
 
 class SizedCalls:

@@ -5,14 +5,25 @@ The rule is on screen and in every report: a median with p10 and p90, over the l
 
 from __future__ import annotations
 
-from collections import deque
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 WINDOW = 512
 """How many of the latest values a median is taken over. Totals and counts are over all of them."""
 
+LONGEST_NS = 2**64 - 1
+"""A longer one is none that a clock gives: in the window it is as long as that."""
+
 RULE = f"median [p10-p90] of the last {WINDOW}; n and total over all"
+
+
+_NONE: array[int] = array("Q")
+"""The window of what has had no value: of all that have none."""
+
+
+def _fitted(duration_ns: int) -> int:
+    return min(max(duration_ns, 0), LONGEST_NS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +45,71 @@ class Durations:
     def __init__(self) -> None:
         self.n = 0
         self.total_ns = 0
-        self._window: deque[int] = deque(maxlen=WINDOW)
+        self._window = _NONE
+        """The n-th value, from 0, is at n % WINDOW: eight bytes each, as there are models with ten thousand regions."""
         self._summary: Summary | None = None
 
     def add(self, duration_ns: int) -> None:
         """Take one more duration in ns."""
-        self.n += 1
+        n = self.n
+        self.n = n + 1
         self.total_ns += duration_ns
-        self._window.append(duration_ns)
         self._summary = None
+        if not n:
+            self._window = array("Q")
+        try:
+            if n < WINDOW:
+                self._window.append(duration_ns)
+            else:
+                self._window[n % WINDOW] = duration_ns
+        except OverflowError:
+            self._window[n % WINDOW : n % WINDOW + 1] = array("Q", (_fitted(duration_ns),))
 
     def grow(self, more_ns: int) -> None:
         """The last duration turned out to be so many ns longer."""
         self.total_ns += more_ns
-        self._window[-1] += more_ns
+        last = (self.n - 1) % WINDOW
+        self._window[last] = _fitted(self._window[last] + more_ns)
         self._summary = None
 
     def extend(self, durations_ns: Sequence[int]) -> None:
         """Take some more, in their order."""
-        self.n += len(durations_ns)
+        n, more = self.n, len(durations_ns)
+        try:
+            new = array("Q", durations_ns)
+        except OverflowError:
+            new = array("Q", map(_fitted, durations_ns))
+        window, at = self._window, n % WINDOW
+        if not n and more <= WINDOW:
+            self._window = new
+        elif n + more <= WINDOW:
+            window.extend(new)
+        elif n >= WINDOW and at + more <= WINDOW:
+            window[at : at + more] = new
+        else:
+            window = (self._ordered() + new)[-WINDOW:]
+            begin = WINDOW - (n + more) % WINDOW
+            self._window = window[begin:] + window[:begin]
+        self.n = n + more
         self.total_ns += sum(durations_ns)
-        self._window.extend(durations_ns)
         self._summary = None
 
     def latest(self, count: int) -> list[int]:
         """The last `count` durations in ns, oldest first (at most WINDOW)."""
-        window = self._window
-        return list(window)[-count:] if count < len(window) else list(window)
+        ordered = self._ordered()
+        return list(ordered[-count:] if count < len(ordered) else ordered)
+
+    def copy(self) -> Durations:
+        """The population as it is, for who keeps it."""
+        copied = Durations()
+        copied.n, copied.total_ns, copied._summary = self.n, self.total_ns, self._summary
+        copied._window = self._window[:] if self.n else _NONE
+        return copied
+
+    def _ordered(self) -> array[int]:
+        """The window, oldest first."""
+        at = self.n % WINDOW
+        return self._window if self.n <= WINDOW or not at else self._window[at:] + self._window[:at]
 
     @property
     def summary(self) -> Summary:

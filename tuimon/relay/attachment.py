@@ -161,7 +161,7 @@ class Attachment:
     def _window(self, body: bytes) -> None:
         assert self._session is not None
         try:
-            found = [carried.checked(event) for event in windows.events(wire.read_json(body), self._session.pid)]
+            found = [carried.checked(event) for event in windows.events(wire.read_json(body), self._session.trace_folder)]
         except Exception:  # noqa: BLE001 - what can be wrong with a message is endless; the near end says what it is
             self._out.frame(self.number, wire.JSON_FRAME, body)
             return

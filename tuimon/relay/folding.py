@@ -37,7 +37,7 @@ class Folding:
         if over_ns is not None:
             self._model.slowness.set_over(over_ns)
         self._decoder = LiveDecoder(pid, "", how)
-        self._lines = Lines()
+        self._lines = Lines(pid)
         self._lock = threading.Lock()
         self._told: dict[object, float] = {}
         self._instruments: object = None

@@ -90,6 +90,10 @@ class FarSession(Session):
         if not self.over:
             self._request({"whole": self._number, "on": whole})
 
+    def trace_folder(self) -> int | None:
+        """None: it is on the job's host, where the far end reads what is in it."""
+        return None
+
     def detach(self, timeout: float = 5.0) -> dict[str, Any] | None:
         """Have the hook taken out; gives its goodbye, or None when there was none in time."""
         if not self.over and self._request({"detach": self._number, "seconds": timeout}):

@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
-FILES = ("__init__.py",)
+FILES = ("__init__.py", "plain.py")
 FOLDERS = ("events", "attach", "hook", "sources", "model", "relay")
 OLDEST = (3, 10)
 """The oldest Python that this code runs on."""

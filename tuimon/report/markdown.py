@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from tuimon.draw.text import clean
 from tuimon.report import machine, phases, phrases, roofline, spans
 from tuimon.report.environment import environment_lines
+from tuimon.report.markup import plain, table_row
 from tuimon.report.ranks import named
 
 MOST = 20
 
-# an underscore within a word is a letter to Markdown, and names are full of them
-_MEANS_SOMETHING = re.compile(r"([\\`*\[\]<>|~]|(?<![^\W_])_|_(?![^\W_]))")
-
 
 def markdown(report: dict[str, Any]) -> str:
-    """`report` (from `build`) as Markdown. What comes from the job stands in it as plain text, never as markup."""
+    """`report` (from `build`) as Markdown. What comes from the job is in it as text, never as markup."""
     limits = {frame["key"]: frame for frame in report["frames"]}
     lines = [f"# tuimon report: {plain(report['target']['command']) or 'unknown command'}", ""]
     lines += [f"- {plain(line)}" for line in phrases.target_lines(report["target"])]
@@ -56,21 +52,12 @@ def markdown(report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plain(text: object) -> str:
-    """Text with every character that Markdown would act on made literal."""
-    return _MEANS_SOMETHING.sub(r"\\\1", clean(str(text)))
-
-
 def _bullets(title: str, told: list[str]) -> list[str]:
     return ["", f"## {title}", "", *(f"- {plain(line)}" for line in told)] if told else []
 
 
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(plain(cell) for cell in cells)} |"
-
-
 def _table(titles: tuple[str, ...], rows: list[str], number: int) -> list[str]:
-    head = [_row(*titles), f"|{' --- |' * len(titles)}"]
+    head = [table_row(*titles), f"|{' --- |' * len(titles)}"]
     return head + rows + ([f"\nand {number - MOST} more: the JSON form has them all"] if number > MOST else [])
 
 
@@ -82,7 +69,7 @@ def _ranks(rows: list[dict[str, Any]], verdicts: list[str]) -> list[str]:
     titles = (word, *phrases.RANK_TITLES[1:], *(["host"] if hosts else []))
     table = [[*phrases.rank_cells(row), "-"][: len(titles)] for row in rows]
     lines = ["", f"## {heading}", "", "The rest of this report is about the first one.", ""]
-    lines += [_row(*titles), f"|{' --- |' * len(titles)}", *(_row(*row) for row in table)]
+    lines += [table_row(*titles), f"|{' --- |' * len(titles)}", *(table_row(*row) for row in table)]
     whys = [*phrases.rank_lines(rows, verdicts), *phrases.rank_whys(rows)]
     return lines + (["", *(f"- {plain(why)}" for why in whys)] if whys else [])
 
@@ -116,7 +103,7 @@ def _boundaries(report: dict[str, Any]) -> list[str]:
     boundaries = report["boundaries"]
     if not boundaries:
         return _nothing(report, "boundaries", "no graph break seen")
-    rows = [_row(phrases.boundary_title(b), "; ".join(phrases.boundary_facts(b))) for b in boundaries[:MOST]]
+    rows = [table_row(phrases.boundary_title(b), "; ".join(phrases.boundary_facts(b))) for b in boundaries[:MOST]]
     return _table(("boundary", "what is known"), rows, len(boundaries))
 
 
@@ -125,7 +112,7 @@ def _recompiles(report: dict[str, Any], limits: dict[str, dict[str, Any]]) -> li
     if not recompiles:
         return _nothing(report, "recompiles", "none seen")
     rows = [
-        _row(
+        table_row(
             phrases.recompile_title(r, limits),
             ". What usually helps: ".join(phrases.reading_lines(r)) or "-",
             "; ".join(phrases.guard_lines(r)),
@@ -145,7 +132,7 @@ def _regions(regions: list[dict[str, Any]], of_file: bool) -> list[str]:
     if not regions:
         return ["no compiled graph in this file" if of_file else "no compiled graph has been called while tuimon watched"]
     rows = [
-        _row(
+        table_row(
             phrases.region_title(r),
             phrases.NOT_IN_FILE if r["calls"] is None else r["calls"],
             phrases.population(r["initial"]),
@@ -161,7 +148,7 @@ def _roofline(found: dict[str, Any]) -> list[str]:
     lines = [f"- {plain(line)}" for line in roofline.lines_before(found)]
     points = found["points"][: roofline.MOST_POINTS]
     if points or found["process"]:
-        rows = [_row(*roofline.cells(point)) for point in points]
-        rows += [_row(*roofline.cells(found["process"]))] if found["process"] else []
+        rows = [table_row(*roofline.cells(point)) for point in points]
+        rows += [table_row(*roofline.cells(found["process"]))] if found["process"] else []
         lines += ["", *_table(roofline.TITLES, rows, len(found["points"])), ""]
     return lines + [f"- {plain(line)}" for line in roofline.lines_behind(found)]

@@ -6,14 +6,13 @@ count from the attach; the last word of a process is `tuimon_up 0`.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from tuimon import plain
 from tuimon.model import Model
 from tuimon.model.statistics import Durations
 from tuimon.model.steps.parts import CATEGORIES
@@ -81,17 +80,8 @@ def exposition(watched: Sequence[Watched]) -> str:
 
 def write(path: Path, text: str) -> None:
     """Put `text` into the file at once: a reader finds the old or the new one, whole. Raises OSError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # not `.prom`: the exporter passes it over
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            os.fchmod(file.fileno(), 0o644)  # the exporter is another user, whatever our umask is
-            file.write(text)
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
+    # the exporter is another user, whatever our umask is; and it passes over a name that does not end in `.prom`
+    plain.replace(path, text.encode("utf-8"), mode=0o644)
 
 
 def _labels(one: Watched, *, with_host: bool) -> Labels:

@@ -4,13 +4,14 @@
 
 `t_s` is the time since the first thing that was seen, `wall` the same as Unix time (empty where it is not known). Rows of a
 step are at its end, with its index as key; they come last, for only then is it sure how steps are told. What is not known is
-left out.
+left out. A text that a spreadsheet would take for a formula has a `'` in front, which it takes for the mark of a text.
 """
 
 from __future__ import annotations
 
 import csv
 import dataclasses
+import re
 import tempfile
 from collections.abc import Iterable
 from typing import IO, Any
@@ -21,6 +22,8 @@ from tuimon.model.steps.parts import CATEGORIES, StepAccount
 from tuimon.report.seen import StepsSeen
 
 COLUMNS = ("t_s", "wall", "process", "what", "key", "value", "unit")
+FORMULA = ("=", "+", "-", "@")
+"""With one of these a cell begins that a spreadsheet calculates."""
 BIN_NS = 1_000_000_000
 """Calls of regions are counted by the second: one row for each second in which some ended."""
 
@@ -108,7 +111,8 @@ class Member:
         since = t_ns - self._zero
         wall = "" if self._wall is None else f"{self._wall + since / 1e9:.6f}"
         told = f"{since // 1_000_000_000}.{since % 1_000_000_000:09d}"
-        out((told, wall, self._label, what, key, value if isinstance(value, int) else repr(value), unit))
+        texts = (harmless(text) for text in (self._label, what, key))
+        out((told, wall, *texts, value if isinstance(value, int) else repr(value), unit))
 
     def _reading(self, event: ev.Event, what: str, keys: tuple[str, ...]) -> None:
         key = ".".join(str(getattr(event, name)) for name in keys)
@@ -150,3 +154,9 @@ class Member:
     def _no_steps(self) -> None:
         self._steps_file.seek(0)
         self._steps_file.truncate()
+
+
+def harmless(text: str) -> str:
+    """A text of the job's as one cell that no spreadsheet calculates."""
+    text = re.sub(r"[\x00-\x1f\x7f]", " ", text)
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text

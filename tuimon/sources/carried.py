@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -102,7 +103,9 @@ def _of_a_field(name: str, reader: Reader) -> Reader:
         found = reader(value)
         if isinstance(found, str):
             if name in _NAMES:
-                return _shortened(found, LONGEST_NAME)
+                return sys.intern(_shortened(found, LONGEST_NAME))
+            if name == "file":
+                return sys.intern(found)
             if name == "compile_id" and len(found) > LONGEST_ID:
                 raise _unfit(value)
         elif (name.endswith("_ns") and found is not None and not -(2**63) <= found < 2**63) or (
@@ -114,6 +117,7 @@ def _of_a_field(name: str, reader: Reader) -> Reader:
     return read
 
 
+# Of names and files there are far fewer than events that tell them: ten thousand regions lie in some dozen files.
 _NAMES = frozenset(
     {
         "name",

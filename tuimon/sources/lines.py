@@ -1,17 +1,19 @@
 """The texts of the lines that the hook names: a place in a file says more with the line beside it.
 
-Looked up in tuimon's process, once for a line, where the target runs on this host; never in the job.
+Looked up in tuimon's process, once for a line, where the target runs on this host; never in the job. The job names the files:
+they are looked for where it would find them, in its own root, and read only if it may read them itself.
 """
 
 from __future__ import annotations
 
+import io
 import os
-import stat
 import tokenize
 from collections import OrderedDict
 from collections.abc import Iterable
 
 from tuimon import events as ev
+from tuimon import plain
 
 MOST_CODES, MOST_LINES, MOST_FILES = 20_000, 20_000, 16
 """Code objects, lines told and files that are remembered."""
@@ -22,7 +24,10 @@ LONGEST_LINE = 200
 class Lines:
     """Puts a `SourceSeen` behind each event that names a line for the first time."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int | None = None) -> None:
+        """`pid`: the process whose files they are; None: files are looked for as tuimon itself finds them."""
+        self._pid = pid
+        self._uid = None if pid is None else _user_of(pid)
         self._code_file: dict[int, str] = {}
         self._told: set[tuple[str, int]] = set()
         self._files: OrderedDict[str, list[str]] = OrderedDict()
@@ -55,7 +60,7 @@ class Lines:
     def _text(self, file: str, line: int) -> str:
         lines = self._files.get(file)
         if lines is None:
-            lines = self._files[file] = _lines(file)
+            lines = self._files[file] = _lines(file, self._pid, self._uid)
             if len(self._files) > MOST_FILES:
                 self._files.popitem(last=False)
         else:
@@ -63,15 +68,29 @@ class Lines:
         return lines[line - 1].strip()[:LONGEST_LINE] if 0 < line <= len(lines) else ""
 
 
-def _lines(file: str) -> list[str]:
-    """The lines of a source file; none where it cannot be read, or is no plain file of a sane size."""
+def _lines(file: str, pid: int | None, uid: int | None) -> list[str]:
+    """The lines of a source file; none where it cannot be read, or is no ordinary file of a sane size."""
     if not os.path.isabs(file) or not file.endswith((".py", ".pyw")):
         return []
     try:
-        found = os.stat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_FILE:
+        if pid is None:
+            handle = plain.open_plain(file, most=LARGEST_FILE)
+        elif uid is None:
             return []
-        with tokenize.open(file) as source:
-            return source.read().splitlines()
-    except (OSError, SyntaxError, UnicodeError, ValueError):
+        else:
+            handle = plain.open_of_job(file, pid, uid, most=LARGEST_FILE)
+        with os.fdopen(handle, "rb") as source:
+            data = source.read(LARGEST_FILE)
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return data.decode(encoding).splitlines()
+    except (OSError, SyntaxError, UnicodeError, LookupError, ValueError):
         return []
+
+
+def _user_of(pid: int) -> int | None:
+    """Whose process it is; None where it is gone."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
+            return next((int(line.split()[1]) for line in status if line.startswith("Uid:")), None)
+    except (OSError, ValueError, IndexError):
+        return None

@@ -24,13 +24,12 @@ MOST_WEIGHT = 2000
 class LiveDecoder:
     """Turns frames into events, one after the other. It keeps what the frames tell once: the command, the pid, the way in."""
 
-    def __init__(self, pid: int | None, command: str, how: str, *, files: bool = True) -> None:
+    def __init__(self, pid: int | None, command: str, how: str, *, folder: windows.Folder | None = None) -> None:
         """`pid` and `command` as tuimon knows the target; `how` is the way it was attached to.
 
-        `files`: whether the files that it writes lie on this host, and are read here.
+        `folder`: where the files of its profiler windows lie, if that is on this host.
         """
         self._pid = pid
-        self._files = files
         self._graphs = GraphMessages()
         self._command = command
         self._how = how
@@ -58,7 +57,7 @@ class LiveDecoder:
             "pool": _pool,
             "event": carried.decode,
             "graph": self._graphs.read,
-            "window": lambda m: windows.events(m, self._pid, files=self._files),
+            "window": lambda m: windows.events(m, folder),
             "counted": lambda m: [ev.HistoryCounted(m["t"], m.get("compiles"), m.get("breaks"), m.get("graphs"))],
         }
 

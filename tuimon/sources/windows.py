@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tuimon import events as ev
+from tuimon import plain
 from tuimon.hook import wire
 from tuimon.sources import kineto
 from tuimon.sources.trace_file import Unreadable
@@ -22,26 +24,28 @@ _NAME = re.compile(r"tuimon-window-\d{1,10}-\d{1,10}\.json")
 _FIELDS = ("window", "state", "why", "steps", "job_s", "slower", "begin_ns", "end_ns")
 _BEGINS = b'{"k":"window",'
 
+Folder = Callable[[], int | None]
+"""The folder that the job was told to write its windows' files to, opened, for its caller to close; None where it is gone."""
+
 
 def is_window(kind: int, body: bytes) -> bool:
     """Whether a frame of the hook's is about a window; where frames are passed on, it has to be read on the job's own host."""
     return kind == wire.JSON_FRAME and body.startswith(_BEGINS)
 
 
-def events(message: Mapping[str, Any], pid: int | None, *, files: bool = True) -> list[ev.Event]:
+def events(message: Mapping[str, Any], folder: Folder | None) -> list[ev.Event]:
     """The events in a message of kind "window": how it stands, and where it is closed what it holds.
 
-    `pid` is the job's, whose view of the file system the path is in; with `files` False the path is another host's, and is
-    left alone.
+    `folder` is where its file lies: of the path that the job tells, the last part alone is taken. None: on another host.
     """
     told = {name: message[name] for name in _FIELDS if message.get(name) is not None}
     changed = ev.WindowChanged(message["t"], **told)
     path = message.get("path")
-    if changed.state != "closed" or not path or not files:
+    if changed.state != "closed" or not path or folder is None:
         return [changed]
     span = _whole_steps(message)
     try:
-        trace = _take(str(path), changed.window, pid, span)
+        trace = _take(os.path.basename(str(path)), changed.window, folder, span)
     except Unreadable as error:
         why = f"the profile that torch wrote {error}"
         return [replace(changed, why=f"{changed.why}; {why}" if changed.why else why)]
@@ -62,26 +66,25 @@ def _whole_steps(message: Mapping[str, Any]) -> tuple[int, int] | None:
     return (wall - begin + first, wall - begin + last) if first < last else None
 
 
-def _take(path: str, window: int, pid: int | None, span: tuple[int, int] | None) -> kineto.Trace:
+def _take(name: str, window: int, folder: Folder, span: tuple[int, int] | None) -> kineto.Trace:
     """What the file holds, in that span where there is one; it is gone afterwards. Raises Unreadable.
 
-    Its name comes from the job, so only a plain file that is called as a window's file is touched.
+    Its name comes from the job: only an ordinary file is touched that is called as a window's file, in that very folder.
     """
-    if not _NAME.fullmatch(os.path.basename(path)) or not os.path.isabs(path) or "\0" in path or len(path) > 4096:
+    if not _NAME.fullmatch(name):
         raise Unreadable("has a name that none has")
-    places = [Path(path)] if pid is None else [Path(f"/proc/{pid}/root{path}"), Path(path)]
-    found = next((place for place in places if _is_plain(place)), None)
-    if found is None:
+    place = folder()
+    if place is None:
         raise Unreadable("is not there")
     try:
-        return kineto.read(found, window=window, most=MOST_BYTES, span=span)
+        file = plain.open_inside(name, place)
+        try:
+            return kineto.read(Path(f"/proc/self/fd/{file}"), window=window, most=MOST_BYTES, span=span)
+        finally:
+            os.close(file)
+            with contextlib.suppress(OSError):  # the hook takes it away with itself
+                os.unlink(name, dir_fd=place)
+    except plain.NotPlain as error:
+        raise Unreadable("is not there" if error.errno == errno.ENOENT else error.sentence) from None
     finally:
-        with contextlib.suppress(OSError):  # the hook takes it away with itself
-            found.unlink()
-
-
-def _is_plain(place: Path) -> bool:
-    try:
-        return not place.is_symlink() and place.is_file()
-    except OSError:
-        return False
+        os.close(place)

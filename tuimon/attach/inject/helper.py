@@ -10,7 +10,8 @@ process with threads could not do. Nothing of tuimon's own state is in it; the f
     boot, token       the bootstrap's source and the secret it is to say hello with
     code, kind        the bootstrap compiled (base64), and for which Python; null: the source is to be used
     places            the paths, as the target sees them, of the directories that come along
-    name              the name for the socket in one of them
+    exposed           of each, whether another user could replace what lies in it
+    name              the name for the socket's folder in one of them
     uid, gid          the target's user and group
     inject            false: only make the socket
 
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import binascii
 import contextlib
+import errno
 import gc
 import json
 import os
@@ -36,6 +38,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tuimon.attach import places
 from tuimon.attach.inject import delivery
 from tuimon.attach.inject.ladder import Climb, take_time
 from tuimon.attach.inject.remote_exec import ScriptFile
@@ -139,9 +142,8 @@ def serve(request: Request, answer: Answer, control: Control) -> None:
             _be_prompt()
             get_in(request, index, answer, control)
     finally:
-        if control.alone():  # tuimon takes the name away itself, if it lives to
-            with contextlib.suppress(OSError):
-                os.unlink(request["name"], dir_fd=request["places"][index][0])
+        if control.alone():  # tuimon takes it away itself, if it lives to
+            places.take_away(request["places"][index][0], request["name"], request["uid"])
 
 
 def _be_prompt() -> None:
@@ -156,7 +158,7 @@ def _as_the_target(request: Request) -> Iterator[None]:
     """With the target's user and group for everything in the file system; what is made is born with mode 0600."""
     own = os.geteuid(), os.getegid()
     as_target = own[0] == 0 and (request["uid"], request["gid"]) != own
-    os.umask(0o177)
+    umask = os.umask(0o177)
     if as_target:
         os.setgroups([])
         os.setegid(request["gid"])
@@ -167,6 +169,7 @@ def _as_the_target(request: Request) -> Iterator[None]:
         if as_target:
             os.seteuid(own[0])
             os.setegid(own[1])
+        os.umask(umask)
 
 
 def bind(request: Request, answer: Answer) -> int:
@@ -184,6 +187,11 @@ def bind(request: Request, answer: Answer) -> int:
 
 def socket_path(request: Request, index: int) -> str:
     """The socket's path as the target sees it."""
+    return f"{folder_path(request, index)}/{places.SOCKET}"
+
+
+def folder_path(request: Request, index: int) -> str:
+    """The path of the folder that is ours, as the target sees it."""
     return f"{request['places'][index][1].rstrip('/')}/{request['name']}"
 
 
@@ -192,11 +200,18 @@ def _bind_somewhere(request: Request) -> int:
     try:
         for index, (number, _) in enumerate(request["places"]):
             try:
-                os.fchdir(number)
-                # relative to the directory that was opened: nothing on the way can be swapped, and the name must be new
-                listening.bind(request["name"])
+                folder = places.make_folder(number, request["name"])
             except OSError:
                 continue
+            try:
+                os.fchdir(folder)
+                # relative to the folder that was made: nothing on the way can be swapped
+                listening.bind(places.SOCKET)
+            except OSError:
+                places.take_away(number, request["name"], request["uid"])
+                continue
+            finally:
+                os.close(folder)
             listening.listen(64)
             return index
     finally:
@@ -212,29 +227,39 @@ def _bind_somewhere(request: Request) -> int:
 def get_in(request: Request, index: int, answer: Answer, control: Control) -> None:
     """Run the bootstrap in the target; the socket lies in the place with this index. Raises Refused."""
     directory, inside = request["places"][index]
-    path = socket_path(request, index)
+    path, folder = socket_path(request, index), folder_path(request, index)
+    opened: list[int] = []
 
     def script_file() -> ScriptFile:
-        name = f"{request['name']}.py"
-        own = f"{inside.rstrip('/')}/{name}"
+        if request["exposed"][index]:
+            advice = f"another user could replace it in {inside}; start the job with TMPDIR set to a folder of its own"
+            raise OSError(errno.EPERM, advice)
+        text = delivery.script_file(request["boot"], path, request["token"], f"{folder}/{places.SCRIPT}")
         with _as_the_target(request):
-            return ScriptFile(directory, inside, name, delivery.script_file(request["boot"], path, request["token"], own))
+            opened.append(places.open_folder(directory, request["name"]))
+            return ScriptFile(opened[-1], folder, places.SCRIPT, text)
 
     def say(waiting: Waiting) -> None:
         take_time()  # who waits needs no priority, and may wait for ever
         answer({"waiting": list(waiting)})
 
     code = None if request["code"] is None else binascii.a2b_base64(request["code"])
-    Climb(
-        request["pid"],
-        request["started"],
-        delivery.script(request["boot"], path, request["token"], code, request["kind"]),
-        script_file,
-        Wait(request["pid"], request["patience"], control.cancelled, say),
-        answer,
-        control.connected,
-        request["form"],
-    ).run()
+    try:
+        Climb(
+            request["pid"],
+            request["started"],
+            delivery.script(request["boot"], path, request["token"], code, request["kind"]),
+            script_file,
+            Wait(request["pid"], request["patience"], control.cancelled, say),
+            answer,
+            control.connected,
+            request["form"],
+        ).run()
+    finally:
+        for one in opened:
+            os.close(one)
+        with contextlib.suppress(OSError):  # the script went last; where the socket is still in it, tuimon does this
+            os.rmdir(request["name"], dir_fd=directory)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,10 @@ class Wait:
         seconds: float | None,
         cancelled: Callable[[], bool] = lambda: False,
         say: Callable[[Waiting], None] = lambda _waiting: None,
+        program: bytes | None = None,
     ) -> None:
-        """`seconds` None: for ever. `say` gets a Waiting from 1 s on, twice a second."""
+        """`seconds` None: for ever. `say` gets a Waiting from 1 s on, twice a second. `program`: what `program_of` the process
+        has given, where one has begun with it before this wait."""
         self.pid = pid
         self._cancelled, self._say = cancelled, say
         now = time.monotonic()
@@ -42,6 +44,8 @@ class Wait:
         self._next_look, self._next_word = now, now + QUIET_S
         self._seen: object = None
         self._since = now
+        self._program = program or program_of(pid)
+        self._next_life = now
 
     def over(self) -> str:
         """Why to wait no longer: "cancelled" or "late"; "" as long as the target may still begin."""
@@ -66,8 +70,18 @@ class Wait:
             self._next_word = now + EVERY_S
             self._say(Waiting(explain.waiting(self.pid, state), now - self._since))
 
+    def is_gone(self) -> bool:
+        """Whether the process has ended, or has executed another program, since the wait began."""
+        return is_gone(self.pid, self._program)
+
     def for_answer(self) -> None:
-        """To be called often while the hook, which has been started, owes an answer. Raises Refused when the wait is over."""
+        """To be called often while the hook, which has been started, owes an answer. Raises Refused when the wait is over, or
+        when there is nobody left who could answer."""
+        now = time.monotonic()
+        if now >= self._next_life:
+            self._next_life = now + LOOK_S
+            if self.is_gone():
+                raise explain.dead(self.pid)
         if over := self.over():
             raise self.refused(over, self._started())
         self.look(self._started())
@@ -81,6 +95,21 @@ class Wait:
         call = procfs.thread_call(self.pid, self.pid)
         held = call is not None and call.running and time.monotonic() - self._since > HELD_S
         return 1 if held else 2
+
+
+def is_gone(pid: int, program: bytes | None) -> bool:
+    """Whether the process has ended, or executes another program than that one (None: which it was is not known)."""
+    return procfs.has_ended(pid) or (program is not None and program_of(pid) != program)
+
+
+def program_of(pid: int) -> bytes | None:
+    """Equal for as long as a process executes one and the same program: the kernel draws new random bytes, and a new place for
+    them, for each. None where it may not be read."""
+    try:
+        with open(f"/proc/{pid}/auxv", "rb") as file:
+            return file.read()
+    except OSError:
+        return None
 
 
 def _occupation(pid: int) -> object:

@@ -38,6 +38,8 @@ _SWALLOWED_AT = tuple(
     SWALLOWED.index(OTHER if at >= EAGER else at) if at in (*SWALLOWED, EAGER, ENGINE) else None for at in range(_KINDS)
 )
 
+_SWALLOWED_BY_NONE = frozenset(at for at in range(_KINDS) if _SWALLOWED_AT[at] is None)
+
 MOST_COVERED = 4096
 """Stretches of one step that are kept apart. Beyond it the oldest two become one; what lies between them is then given to
 nobody but "other python"."""
@@ -49,8 +51,9 @@ them."""
 Held = tuple[int, int, int, int] | None
 """How much of a covered stretch was given to each of SWALLOWED; None for nothing."""
 
-Covered = tuple[int, int, Held | int]
-"""(begin, end, what of it is held): all of it is where it is a number, of one of CATEGORIES or of EAGER and ENGINE."""
+Covered = tuple[int, int, Held | int, object]
+"""(end, minus begin, what of it is held, anything): all of it is where that is a number, of one of CATEGORIES or of EAGER and
+ENGINE. So most of the time the span itself is what it has covered."""
 
 
 class Account:
@@ -70,17 +73,18 @@ class Account:
         """
         parts, covered = self._parts, self._covered
         crowded = len(covered) + len(spans) >= MOST_COVERED
-        reached = covered[-1][1] if covered else self.begin_ns
-        for end, minus_begin, kind, row in spans:
-            begin = -minus_begin
-            if reached <= begin < end <= end_ns and not crowded:  # most: behind all that came before
-                own = end - begin
+        reached = end_ns if crowded else covered[-1][0] if covered else self.begin_ns
+        cover = covered.append
+        for span in spans:
+            end, minus_begin, kind, row = span
+            own = end + minus_begin
+            if reached + minus_begin <= 0 < own and end <= end_ns:  # most: behind all that came before
                 parts[kind] += own
-                covered.append((begin, end, kind))
+                cover(span)
                 reached = end
             else:
-                own = self.add(begin, end if end < end_ns else end_ns, kind)
-                reached = covered[-1][1] if covered else self.begin_ns
+                own = self.add(-minus_begin, end if end < end_ns else end_ns, kind)
+                reached = end_ns if crowded else covered[-1][0] if covered else self.begin_ns
             if row is not None:
                 row.own_ns += own
                 long.append(row)
@@ -94,20 +98,21 @@ class Account:
         taken = 0
         held: Held = None
         after: list[Covered] = []
-        while covered and covered[-1][1] > begin:
-            low, high, inner = covered.pop()
+        while covered and covered[-1][0] > begin:
+            high, minus_low, inner, _ = covered.pop()
+            low = -minus_low
             if low >= end_ns:  # only where rows come out of order
-                after.append((low, high, inner))
+                after.append((high, minus_low, inner, None))
                 continue
             if inner is not None:
-                inner = _held(inner, high - low)
+                inner = None if inner in _SWALLOWED_BY_NONE else _held(inner, high - low)
             if high > end_ns:
                 inner, rest = _divide(inner, end_ns - low)
-                after.append((end_ns, high, rest))
+                after.append((high, -end_ns, rest, None))
                 high = end_ns
             if low < begin:
                 left, inner = _divide(inner, begin - low)
-                covered.append((low, begin, left))
+                covered.append((begin, minus_low, left, None))
                 taken += high - begin
                 held = _plus(held, inner)
                 break
@@ -123,13 +128,13 @@ class Account:
         own = end_ns - begin - taken
         parts[kind] += own
         if own and _SWALLOWED_AT[kind] is not None:
-            held = _plus(held, _held(kind, own))
-        covered.append((begin, end_ns, held))
+            held = _held(kind, own) if held is None else _plus(held, _held(kind, own))
+        covered.append((end_ns, -begin, held, None))
         if after:
             covered += reversed(after)
         if len(covered) > MOST_COVERED:
-            (low, end, one), (begin, high, other) = covered[:2]
-            covered[:2] = [(low, high, _plus(_held(one, end - low), _held(other, high - begin)))]
+            (end, minus_low, one, _), (high, minus_begin, other, _) = covered[:2]
+            covered[:2] = [(high, minus_low, _plus(_held(one, end + minus_low), _held(other, high + minus_begin)), None)]
         return own
 
     def parts(self, end_ns: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ the step in it from then on.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from operator import add
 from typing import TYPE_CHECKING, Protocol
 
 from tuimon import events as ev
@@ -176,7 +176,7 @@ class Counting:
         if not self.is_told:
             if self._all_begin_ns is None:
                 self._all_begin_ns = account.begin_ns
-            self._all = [a + b for a, b in zip(self._all, account.parts, strict=True)]
+            self._all = list(map(add, self._all, account.parts))
         self._model.steps.accounts.append(account)
         self.count(account.end_ns - account.begin_ns, account.index, compiled, late)
 
@@ -219,7 +219,7 @@ class Counting:
         if void is not None and void[0] <= begin_ns:
             begin_ns, before, compiled_before = void
             rest = end_ns - begin_ns - sum(parts) - sum(before)  # nothing, or what lay between them
-            parts = tuple(a + b for a, b in zip(parts, before, strict=True))
+            parts = tuple(map(add, parts, before))
             parts = (*parts[:-1], parts[-1] + max(0, rest))
             compiled, anywhere = compiled or compiled_before, anywhere or compiled_before
         doubt = self._doubt_ns if self._doubt_ns > doubt_ns else doubt_ns
@@ -257,7 +257,7 @@ class Counting:
             parts, evidence = lane.close(begin, until_ns)
             last = steps.accounts[-1]
             added = until_ns - begin
-            parts = tuple(a + b for a, b in zip(last.parts, parts, strict=True))
+            parts = tuple(map(add, last.parts, parts))
             compiled = last.compiled or parts[of.COMPILE] > 0
             steps.durations.grow(added)
             if self._is_steady and not compiled:
@@ -266,7 +266,9 @@ class Counting:
                 self._is_steady = False
                 steps.steady_n -= 1
                 steps.steady_ns -= last.took_ns
-            steps.accounts[-1] = replace(last, end_ns=until_ns, parts=parts, compiled=compiled)
+            steps.accounts[-1] = StepAccount(
+                last.index, last.begin_ns, until_ns, parts, compiled, last.complete, last.index_certain, last.waited_ns
+            )
             steps.recent[-1] = (last.index, last.took_ns + added, steps.recent[-1][2])
             known = steps.evidences.get(last.index)
             if not isinstance(known, Seen):

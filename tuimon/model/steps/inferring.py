@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import compress
+from operator import attrgetter
 
 from tuimon.model.steps.looping import Turns
+from tuimon.model.steps.repeating import BETTER, LOOKED_AT, agreement, period_of
 from tuimon.model.steps.turning import Cut, Item, Loops, Path, turn
 
-LONGEST_PERIOD = 64
-ALIKE = 0.75
-"""So many of the calls must be the same as the one a period before."""
-BETTER = 0.05
-"""By so much another period must fit better to be taken instead."""
 FIRST_LOOK = 16
 """Calls before a period is told."""
 PATIENCE = 96
 """Calls before it is told that all are alike, where the turns of their loop are soon known."""
-LATER_LOOKS = (32, 64, 128, 256, 512)
+LATER_LOOKS = (32, 64, 128, 256, LOOKED_AT)
 """Calls after which it is checked again."""
 
 MOST_WAITING = 4096
@@ -33,6 +31,7 @@ MOST_BETWEEN = 512
 MOST_TOLD = 64
 
 _ANCHORS = ("call", "engine", "backward")
+_entry, _kind = attrgetter("entry"), attrgetter("kind")
 
 IN_FORWARD = (
     "the compiled functions are called in a loop of a module's own, and where the loop around that turns is not known on this "
@@ -121,10 +120,9 @@ class Inference:
         if item.kind == "call":
             self._n_calls += 1
             if not self._forwards and self._n_calls >= FIRST_LOOK and (self._n_calls <= 256 or self._n_calls % 64 == 0):
-                calls = [one for one in waiting if one.kind == "call"]
-                period = self._turn_of(calls, _period(calls))
+                period = self._turn_of(item, self._n_calls, period_of(self._latest()))
                 if period:
-                    return self._follow("F", calls, period)
+                    return self._follow("F", [one for one in waiting if one.kind == "call"], period)
         elif item.kind == "engine" or (item.kind == "backward" and self._new_backward()):
             self._forwards.append(self._n_calls - sum(self._forwards))
             if len(self._forwards) == 2:
@@ -167,7 +165,8 @@ class Inference:
             if self._forwards:
                 cuts += self._backwards_seen()
             elif calls:
-                period = self._turn_of(calls, _period(calls) or (1 if len(calls) < 3 else 0), last=True)
+                period = period_of([one.entry for one in calls]) or (1 if len(calls) < 3 else 0)
+                period = self._turn_of(calls[-1], len(calls), period, last=True)
                 if not period:
                     self.why_not = self.why_not or NO_ORDER
                     return cuts
@@ -189,19 +188,25 @@ class Inference:
                     break
                 if one.kind == "call":
                     calls.append(one)
-            if (_period(calls) or usual) == usual:
+            if (period_of([one.entry for one in calls]) or usual) == usual:
                 return self._follow("F", calls, usual)
         return self._follow("B", [], 0)
 
-    def _turn_of(self, calls: list[Item], period: int, *, last: bool = False) -> int:
-        """The period, of calls that may all look alike; 0 where it cannot be told, or not yet."""
+    def _latest(self) -> list[str]:
+        """What the last calls that wait have called, as many as a period is looked for in."""
+        others = len(self._waiting) - self._n_calls
+        tail = self._waiting[-LOOKED_AT - others :]
+        return list(compress(map(_entry, tail), map("call".__eq__, map(_kind, tail))))
+
+    def _turn_of(self, call: Item, n_calls: int, period: int, *, last: bool = False) -> int:
+        """The period, of calls that may all look alike; 0 where it cannot be told, or not yet. `call`: the last of so many."""
         if period != 1:
             return period
-        instrument = calls[-1].instrument
+        instrument = call.instrument
         if self._turns.hidden(instrument):
             self.why_not = IN_FORWARD
             return 0
-        if self._turns.expected(instrument) and len(calls) < PATIENCE and not last:
+        if self._turns.expected(instrument) and n_calls < PATIENCE and not last:
             return 0
         self.certain = self._turns.certain(instrument)
         return self._turns.calls(instrument) or period
@@ -229,7 +234,8 @@ class Inference:
     def _check(self) -> list[Cut]:
         """Whether another period fits better by now."""
         calls = list(self._calls)
-        period = _period(calls)
+        entries = [one.entry for one in calls]
+        period = period_of(entries)
         if self._turns.hidden(calls[-1].instrument):
             period = 0
         elif period == 1:
@@ -238,7 +244,7 @@ class Inference:
             if period != self._period and self._is_mark is None:
                 self._period, self._at = period, 0
                 return [Cut(self._last.end_ns, anew=True)] if self._last is not None else []
-        if not period or period == self._period or _agreement(calls, period) < _agreement(calls, self._period) + BETTER:
+        if not period or period == self._period or agreement(entries, period) < agreement(entries, self._period) + BETTER:
             return []
         pattern = calls[-period:]
         mark = self._is_mark
@@ -335,22 +341,6 @@ class Inference:
         self._has_backward = False
         self._first = first
         return cut
-
-
-def _agreement(calls: Sequence[Item], period: int) -> float:
-    """Which share of the calls is the same as the one a period before."""
-    pairs = len(calls) - period
-    return sum(one.entry == other.entry for one, other in zip(calls[period:], calls, strict=False)) / pairs if pairs > 0 else 0
-
-
-def _period(calls: Sequence[Item]) -> int:
-    """The shortest period that fits (nearly) as well as the best; 0 where none does, or too few calls are there to tell."""
-    calls = calls[-max(LATER_LOOKS) :]
-    fits = {p: _agreement(calls, p) for p in range(1, min(LONGEST_PERIOD, (len(calls) - 1) // 2) + 1)}
-    best = max(fits.values(), default=0)
-    if best < ALIKE:
-        return 0
-    return next(p for p, fit in fits.items() if fit >= ALIKE and fit >= best - BETTER)
 
 
 def _mark(pattern: Sequence[Item]) -> tuple[int, Callable[[Item], bool] | None]:

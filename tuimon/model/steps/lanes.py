@@ -23,7 +23,7 @@ MOST_LOOKS = 512
 MOST_LANES = 64
 """Threads of which what they ran is kept until the step is known."""
 
-_order = itemgetter(0, 1)
+_end, _minus_begin = itemgetter(0), itemgetter(1)
 _kind = itemgetter(2)
 _by_begin = attrgetter("begin_ns", "end_ns")
 
@@ -69,7 +69,11 @@ class Lane:
         if row is not None:
             self.long.append(row)
             if self.sites:
-                row.site = self.sites.pop((row.instrument, row.end_ns), row.site)
+                self.find_site(row)
+
+    def find_site(self, row: Long | LongRow) -> None:
+        """Where a long row was called may have been told before it."""
+        row.site = self.sites.pop((row.instrument, row.end_ns), row.site)
 
     def site(self, event: SiteSeen) -> None:
         """Where a long row was called."""
@@ -86,7 +90,7 @@ class Lane:
 
         `begin_ns` is its begin, None where it is not known; no step ends before `settled_ns`.
         """
-        self.spans.sort(key=_order)
+        _sort(self.spans)
         if begin_ns is not None:
             mine = [span for span in self.spans if span[0] <= settled_ns]
             if len(mine) >= MOST_SPANS // 4:
@@ -143,7 +147,7 @@ class Lane:
     def _until(self, end_ns: int) -> tuple[list[Span], list[Span]]:
         """The rows up to `end_ns`, and those behind it; one that reaches over it is among both."""
         spans = self.spans
-        spans.sort(key=_order)
+        _sort(spans)
         if not spans or spans[-1][0] <= end_ns:
             return spans, []
         at = len(spans) - 1
@@ -182,6 +186,12 @@ class Lane:
         if t_ns > since:
             row = LongRow("look", DATA, 0, function, function, file, line, since, t_ns, self.thread)
             self.add(since, t_ns, DATA, row if t_ns - since >= LONG_NS else None)
+
+
+def _sort(spans: list[Span]) -> None:
+    """By end and minus begin: in two turns, as they come nearly in order, and a key of both were a tuple for each."""
+    spans.sort(key=_minus_begin)
+    spans.sort(key=_end)
 
 
 def _thinned(looks: list[StackSeen]) -> list[StackSeen]:

@@ -52,8 +52,9 @@ class StepFold:
         self._marks = Marks(model, self.counting)
         self._optimizers = Optimizers()
         self._compiled = Compiled(self._loops)
-        self._gap: Gap | None = None
-        self._first_call = self._last_call = 0
+        self.gap: Gap | None = None
+        """What came since the step of an optimizer that ended one."""
+        self.first_call = self.last_call = 0
         """Where an optimizer tells the steps: the instruments of the latest step's first call and of the latest call."""
         self._before = 0
         """The instrument of the call that came last before the latest step."""
@@ -93,7 +94,7 @@ class StepFold:
     def row(self, timed: Timed, thread: int, flags: int, begin_ns: int, end_ns: int) -> bool:
         """A timed call ended, or an instant passed, of steps that are not `folded`. Gives whether the steps have changed."""
         lane = self._held.get(thread) or self._lane_of(thread)
-        counting, gap, kind, category = self.counting, self._gap, timed.kind, timed.counts_as
+        counting, gap, kind, category = self.counting, self.gap, timed.kind, timed.counts_as
         if counting.begin_ns is None and timed.tells_begin:
             counting.began(begin_ns)
         if gap is not None and kind is not None and lane is gap.lane:
@@ -109,16 +110,16 @@ class StepFold:
             else:
                 lane.add(begin_ns, end_ns, category, Long(timed, thread, flags, begin_ns, end_ns))
             if len(spans) > MOST_SPANS:
-                self._make_room(lane)
+                self.make_room(lane)
         if counting.is_told and not timed.tells:
             return False
         if timed.is_apart:
             return self._apart(timed, lane, begin_ns, end_ns)
         if counting.is_told:
             if kind == "call":
-                self._last_call = timed.number
-                if not self._first_call:
-                    self._first_call = timed.number
+                self.last_call = timed.number
+                if not self.first_call:
+                    self.first_call = timed.number
             elif timed.turns:
                 self._optimizers.turned(lane)
             return False
@@ -170,22 +171,23 @@ class StepFold:
             return False
         lane = self._lane_of(thread)
         row.thread = thread
-        if self._gap is not None and lane is self._gap.lane:
-            self._behind_the_optimizer(self._gap, Item("next", row.begin_ns, row.end_ns))
+        if self.gap is not None and lane is self.gap.lane:
+            self._behind_the_optimizer(self.gap, Item("next", row.begin_ns, row.end_ns))
         lane.quiet_until(row.begin_ns)
         lane.add(row.begin_ns, row.end_ns, of.COMPILE, row)
         if self.counting.is_told:
             return False
         return self._infer(lane, Item("next", row.begin_ns, row.end_ns))
 
-    def _make_room(self, lane: Lane) -> None:
-        if self._gap is not None and self._gap.first is not None and lane is self._gap.lane:
-            self._settle(self._gap.first, unsure=True)  # no longer to be held
+    def make_room(self, lane: Lane) -> None:
+        """More than MOST_SPANS rows wait on that thread."""
+        if self.gap is not None and self.gap.first is not None and lane is self.gap.lane:
+            self._settle(self.gap.first, unsure=True)  # no longer to be held
         begin = self.counting.first_begin_ns if lane is self.counting.lane else None
         if begin is None:
             lane.make_room(None, 0)
         elif self.counting.is_told:
-            lane.make_room(begin, lane.spans[-1][0] if self._gap is None else self._gap.last.end_ns)
+            lane.make_room(begin, lane.spans[-1][0] if self.gap is None else self.gap.last.end_ns)
         else:
             lane.make_room(begin, self._order.settled_ns if self._order is not None else 0)
 
@@ -212,8 +214,8 @@ class StepFold:
         if self.thread != event.thread:
             return
         path = event.path or ((event.code, event.lasti),)
-        if self._gap is not None:
-            for one in self._gap.between:
+        if self.gap is not None:
+            for one in self.gap.between:
                 if (one.instrument, one.end_ns) == (event.instrument, event.t_ns):
                     one.path = path
         elif self._order is not None:
@@ -228,7 +230,7 @@ class StepFold:
         if lane is not self.counting.lane or not event.rows:
             return False
         if self.counting.is_told:
-            generator = self._loops.generator(event.rows, self._last_call, self._first_call)
+            generator = self._loops.generator(event.rows, self.last_call, self.first_call)
         else:
             generator = self._order.generator(event.rows) if self._order is not None else None
         if generator is None:
@@ -238,8 +240,8 @@ class StepFold:
             lane.generator(event, code.qualname if code is not None else "a generator", code.file if code is not None else "")
         path = tuple((code, offset) for code, _, offset, _ in event.rows)
         item = Item("look", event.since_ns, event.t_ns, path=path)
-        if self._gap is not None and lane is self._gap.lane:
-            self._behind_the_optimizer(self._gap, item)
+        if self.gap is not None and lane is self.gap.lane:
+            self._behind_the_optimizer(self.gap, item)
         if self.counting.is_told or self._order is None:
             return False
         return self._infer(lane, item)
@@ -254,10 +256,11 @@ class StepFold:
         frame = self._model.frames.get(timed.frame) if timed.frame else None
         name = f"compiled: {frame.function}" if frame is not None else timed.event.name
         who = self._compiled.who(number, timed.frame)
-        ends = self._optimizers.stepped(who, name, lane, begin_ns, end_ns, first_known=counting.from_begin)
+        several = len(self._optimizers.names) > 1  # of one alone nothing asks whether its first step is known
+        ends = self._optimizers.stepped(who, name, lane, begin_ns, end_ns, first_known=several and counting.from_begin)
         if not ends:
             return False
-        if self._gap is not None:
+        if self.gap is not None:
             self._settle(Item("call", *ends[0]))
         if steps.source != "optimizer":
             if steps.source is not None:
@@ -266,9 +269,9 @@ class StepFold:
             self._order = None
         counting.lane = lane
         # its first call comes behind that of the step before it: nobody saw the loop turn in between
-        unsure = not self._turned and self._loops.same_turn(self._first_call, self._before)
+        unsure = not self._turned and self._loops.same_turn(self.first_call, self._before)
         for _, each_ns in ends:
-            begin = counting.first_begin_ns
+            begin = counting.begin_ns if counting.begin_ns is not None else counting.first_begin_ns
             if begin is None:  # it began before the attach
                 lane.skip(each_ns)
                 counting.open(each_ns)
@@ -277,7 +280,7 @@ class StepFold:
                 each_ns, is_last = max(begin, each_ns), each_ns == ends[-1][1]
                 counting.close(lane, begin, each_ns, certain=not unsure, late=len(ends) > 1, tell=not is_last)
         last_begin_ns, last_end_ns = ends[-1]
-        self._gap = Gap(lane, Item("former", last_begin_ns, last_end_ns, "", "", number), begin is None, self._last_call)
+        self.gap = Gap(lane, Item("former", last_begin_ns, last_end_ns, "", "", number), begin is None, self.last_call)
         return True
 
     def _behind_the_optimizer(self, gap: Gap, item: Item) -> None:
@@ -300,7 +303,7 @@ class StepFold:
 
     def _settle(self, first: Item | None, *, unsure: bool = False) -> None:
         """The next step has begun, with `first` in it; None: there is no more. `unsure`: or later, for all that is known."""
-        gap, self._gap = self._gap, None
+        gap, self.gap = self.gap, None
         if gap is None:
             return
         heads = self._loops.heads
@@ -313,25 +316,21 @@ class StepFold:
             self.counting.reach(gap.lane, cut.at_ns, UNKNOWN_NS if unsure else cut.doubt_ns)
         if not gap.told:
             self.counting.tell()
-        self._first_call = first.instrument if first is not None and first.kind == "call" else 0
+        self.first_call = first.instrument if first is not None and first.kind == "call" else 0
         if len(self._optimizers.names) > 1 or self._compiled.doubt:
             self._model.steps.how = self._optimizers.how + self._compiled.doubt
 
     # ------------------------------------------------------------------------------------------ inferred
 
-    def _inference(self) -> Inference:
-        if self._order is None:
-            self._order = Inference(self._loops, whole=self._model.target.how == "run")
-        return self._order
-
     def _infer(self, lane: Lane, item: Item) -> bool:
         counting = self.counting
         if item.kind in ("call", "engine", "backward"):
-            running = self._model.running.get(lane.name or "")
             if item.kind == "call":
                 lane.called_ns = item.end_ns
-            elif running is not None and running.since_ns > lane.called_ns:
-                return False  # the compiler's own: it traces backwards, too
+            else:
+                running = self._model.running.get(lane.name or "")
+                if running is not None and running.since_ns > lane.called_ns:
+                    return False  # the compiler's own: it traces backwards, too
             lane.anchors += 1
             if counting.lane is None:
                 counting.lane = lane
@@ -342,15 +341,16 @@ class StepFold:
         if lane is not counting.lane:
             return False
         changed = False
-        for cut in self._inference().add(item):
+        order = self._order = self._order or Inference(self._loops, whole=self._model.target.how == "run")
+        for cut in order.add(item):
             if cut.anew:
                 counting.anew("inferred", cut.at_ns, keep=True, over=cut.over)
             else:
                 self._inferred(lane, cut.at_ns, cut.doubt_ns)
             changed = True
         steps = self._model.steps
-        if steps.source is None and self._order is not None and steps.why_not != self._order.why_not:
-            steps.why_not = self._order.why_not
+        if steps.source is None and steps.why_not != order.why_not:
+            steps.why_not = order.why_not
             changed = True
         return changed
 
@@ -384,7 +384,7 @@ class StepFold:
         if self._ended:
             return False
         self._ended = True
-        steps, changed = self._model.steps, self._gap is not None
+        steps, changed = self._model.steps, self.gap is not None
         self._settle(None)
         if not self.folded and steps.source in (None, "inferred") and event.how in ("exited", "lost"):
             lane = self.counting.lane

@@ -49,6 +49,8 @@ class Timed:
     """The head of a loop was passed, or data waited for."""
     is_apart: bool
     """It ends or marks steps, or reads a clock: it is none of the calls in whose order steps are looked for."""
+    is_usual: bool
+    """Where steps are told it ends or turns none, and what it encloses is its own thread's: nearly all rows are such."""
 
     @classmethod
     def of(cls, event: ev.InstrumentAdded, entry: str, frame: str, *, is_optimizer: bool) -> Timed:
@@ -65,6 +67,7 @@ class Timed:
         head = role, at, event.instrument, event.name, event.function, event.file, event.line
         turns, is_apart = kind in ("loop", "next"), role in _APART
         tells = turns or is_apart or kind == "call"
+        is_usual = not turns and not is_apart and kind != "engine"
         return cls(
             role,
             category,
@@ -79,6 +82,7 @@ class Timed:
             tells,
             turns,
             is_apart,
+            is_usual,
         )
 
 

@@ -128,7 +128,7 @@ class Loops:
         known = self.gaps.get((last.instrument, first.instrument), ())
         if len(known) < LEAST_GAPS or ns > LIKE_OTHERS * sorted(known)[len(known) // 2][0]:
             return None
-        return FORMER if 2 * sum(side == FORMER for _, side in known) > len(known) else NEXT
+        return FORMER if 2 * [side for _, side in known].count(FORMER) > len(known) else NEXT
 
     def note(self, last: Item, first: Item, ns: int, side: str) -> None:
         """A gap between these two calls was so long, and on that side."""
@@ -192,6 +192,11 @@ class Loops:
 def turn(loops: Loops, last: Item, first: Item | None, between: Iterable[Item]) -> Cut:
     """The cut in the gap behind `last`; `first` is None at the end of the job."""
     between = list(between)
+    if not between and first is not None:  # nothing was seen in it, as in most
+        passage = _passage(loops, between)
+        if passage is not None:
+            return Cut(passage)
+        return _by_habit(loops, last, first, last.end_ns, max(last.end_ns, first.begin_ns), None)
     if first is None:
         # an instant is that of a resume function: of the last call itself
         between = [
@@ -231,6 +236,11 @@ def turn(loops: Loops, last: Item, first: Item | None, between: Iterable[Item]) 
         seen = FORMER
     if first is None:
         return Cut(high if seen == FORMER else low)
+    return _by_habit(loops, last, first, low, high, seen)
+
+
+def _by_habit(loops: Loops, last: Item, first: Item, low: int, high: int, seen: str | None) -> Cut:
+    """The cut in what is left of a gap, from `low` to `high`: at one of its ends. `seen`: whose it was seen to be."""
     if high - low < LEAST_NS:
         return Cut(high) if seen == FORMER else Cut(low, 0 if seen else high - low)
     whose = loops.habit(last, first, high - low) or seen or NEXT

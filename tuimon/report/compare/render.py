@@ -9,7 +9,7 @@ from typing import Any
 from tuimon.draw.format import duration, per_step, size, spread
 from tuimon.draw.text import cells, clean, cut, pad, wrap
 from tuimon.report.compare.mechanisms import signed
-from tuimon.report.markdown import plain
+from tuimon.report.markup import plain, table_row
 from tuimon.report.render import to_json
 
 FORMATS = ("text", "json", "md")
@@ -43,20 +43,17 @@ def text(compared: Facts) -> str:
 
 
 def markdown(compared: Facts) -> str:
-    """As Markdown: what comes from the jobs stands in it as plain text, never as markup."""
+    """As Markdown: what comes from the jobs is in it as text, never as markup."""
     lines = ["# tuimon compare", "", *(f"- {plain(line)}" for line in _heads(compared))]
     lines += ["", f"**{plain(compared['verdict'])}**"]
     for title, told in _lists(compared):
         lines += ["", f"## {plain(title)}", "", *(f"- {plain(line)}" for line in told)]
     for title, heads, rows in _tables(compared):
-        lines += ["", f"## {plain(title)}", "", _row(heads), f"|{' --- |' * len(heads)}", *(_row(row) for row in rows)]
+        lines += ["", f"## {plain(title)}", "", table_row(*heads), f"|{' --- |' * len(heads)}"]
+        lines += [table_row(*row) for row in rows]
     lines += ["", f"## {CHECKS}", "", *(f"- {plain(line)}" for line in _checks(compared))]
     lines += ["", "## How these were made", "", plain(compared["rule"])]
     return "\n".join(lines) + "\n"
-
-
-def _row(values: Sequence[str]) -> str:
-    return f"| {' | '.join(plain(value) for value in values)} |"
 
 
 def _wrapped(line: str, indent: str) -> list[str]:
