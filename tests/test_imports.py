@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "roofline": {"model", "events", "plain", "toml"},
     "lab": {"roofline", "plain", "toml"},
     "report": {"model", "roofline", "events", "draw", "plain"},
-    "app": {"model", "roofline", "lab", "draw", "events", "accepted", "config", "marks", "plain", "question", "recorder", "toml"},
+    "app": {"model", "roofline", "lab", "draw", "events", "accepted", "config", "marks", "question", "recorder", "toml"},
     "accepted": {"events", "plain", "toml"},
     "config": {"plain"},
     "plain": set(),
