@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.attach.conftest import until
+from tuimon import plain
 from tuimon.plain import NotPlain, open_inside, open_of_job, open_plain, put, replace
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: another user")
@@ -242,3 +244,19 @@ def test_where_there_is_no_room_the_old_one_stays(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, ignored)
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["x"]
+
+
+def test_a_file_in_a_folder_that_may_not_be_written_to_is_written_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("old")
+
+    def refused(*_args: object, **_more: object) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(plain, "replace", refused)
+    plain.put(path, b"new")
+    assert path.read_text() == "new"
+    with pytest.raises(OSError, match="Permission denied"):
+        plain.put(tmp_path / "other.json", b"new")

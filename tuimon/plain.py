@@ -94,7 +94,8 @@ def put(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Write a file whole or not at all: whoever reads it finds the old or the new content. Raises OSError.
 
     `mode`: its permissions; None: those that it has, or that a new file gets. What a person names that is no ordinary file (a
-    pipe, a terminal, anything in /dev or /proc) is written to as it is.
+    pipe, a terminal, anything in /dev or /proc) is written to as it is; so is a file in a folder that may not be written to, or
+    one that is mounted by itself.
     """
     try:
         there = os.stat(path)
@@ -107,7 +108,13 @@ def put(path: Path, data: bytes, *, mode: int | None = None) -> None:
         return
     if mode is None and there is not None:
         mode = stat.S_IMODE(there.st_mode)
-    replace(path, data, mode=mode)
+    try:
+        replace(path, data, mode=mode)
+    except OSError as error:
+        if there is None or error.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY):
+            raise
+        with open(path, "wb") as file:
+            file.write(data)
 
 
 def replace(path: Path, data: bytes, *, mode: int | None = None) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuimon import plain
 from tuimon.draw.text import harmless, wrap
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def deliver(text: str, output: Path | None, *, coloured: bool = False) -> int:
             return FAILED
         return DONE
     try:
-        output.write_text(text, encoding="utf-8")
+        plain.put(output, text.encode("utf-8"))
     except OSError as error:
         say(f"the report could not be written: {error.strerror}: {output}")
         return FAILED

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 STOP_S = 5.0
 
+MOST_OF_END = 1 << 16
 LAST_LINES = 15
 """So many lines of a failed program's output are shown after the screen is gone."""
 
@@ -162,9 +163,16 @@ def _see_out(process: subprocess.Popen[bytes], output: Path | None, *, told: boo
     if not told:
         say(f"the program has ended: {how_it_ended(status)}{where}")
     if output is not None and status != 0:
-        for line in output.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]:
+        for line in _end_of(output).splitlines()[-LAST_LINES:]:
             sys.stderr.write(f"  {clean(line)}\n")
     return status if status >= 0 else 128 - status
+
+
+def _end_of(output: Path) -> str:
+    """The last of what a program has printed: that may be gigabytes."""
+    with output.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_OF_END))
+        return file.read(MOST_OF_END).decode("utf-8", errors="replace")
 
 
 class _Relay:
