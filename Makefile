@@ -17,8 +17,11 @@ TORCH_FROM ?=
 
 # for the cases: some of them, and another Python to run them, for instance CASES='05 17 --python /usr/bin/python3.12'
 CASES ?=
+# some of the benches
+BENCHES ?=
 
-.PHONY: help demo tour docs test lint bench cases cases-attach cases-log cases-neutral attach-matrix attach-proof attach-vm clean
+.PHONY: help demo tour docs test lint bench bench-instructions bench-more cases cases-attach cases-log cases-neutral attach-matrix
+.PHONY: attach-proof attach-vm faults soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,7 +30,10 @@ help:
 	@echo 'make test    install into $(VENV), then lint, type check and tests'
 	@echo 'make lint    ruff and mypy alone'
 	@echo 'make docs    what is made of the code: the reference of commands, the page of the report, the pictures'
-	@echo 'make bench   what the hook and an attach cost a job, what recordings and files take, as ratios and figures'
+	@echo 'make bench   what tuimon costs, beside what it could be replaced by, as a Markdown document: also in bench.md (some 15'
+	@echo '             minutes, on a machine that does nothing else; BENCHES="step side" runs some of them)'
+	@echo 'make bench-instructions    instructions in a step, counted by valgrind: for a busy machine (some 15 minutes)'
+	@echo 'make bench-more      compiling, steps, faults put in, many ranks, recordings and files, as figures'
 	@echo 'make cases   programs with known breaks and recompiles, from the folder that TUIMON_CASES names'
 	@echo 'make cases-attach    the same, attached to in the middle of the run'
 	@echo 'make cases-log       the same, each told by its TORCH_TRACE log alone'
@@ -37,6 +43,8 @@ help:
 	@echo 'make attach-proof    the tests of attaching with ten times the attaches; 1,000 attach cycles on a training run, 400 kills,'
 	@echo '                     3,600 attaches to a forking one (over an hour)'
 	@echo 'make attach-vm       attaching on aarch64 and under ptrace_scope 0 to 3, in emulated machines (qemu, root)'
+	@echo 'make faults  what can go wrong at tuimon or at a job, tried hundreds of times each; a table (over an hour)'
+	@echo 'make soak    eight hours of events through the model, then half an hour of a real job: counts equal, memory flat'
 	@echo 'make clean   remove $(VENV) and the caches of the tools'
 	@echo 'PYTHON=python3.12 chooses another Python (3.10 or later)'
 
@@ -63,6 +71,12 @@ docs: $(READY)
 	@$(BIN)/python -m tools.pictures
 
 bench: $(READY)
+	@$(BIN)/python -m tests.bench --out bench.md $(BENCHES)
+
+bench-instructions: $(READY)
+	@$(BIN)/python -m tests.bench.instructions
+
+bench-more: $(READY)
 	@$(BIN)/python -m tests.bench.hook_cost
 	@$(BIN)/python -m tests.bench.attach_cycles
 	@$(BIN)/python -m tests.bench.fold_cost
@@ -96,6 +110,13 @@ attach-proof: $(READY)
 
 attach-vm: $(READY)
 	@$(BIN)/python -m tests.vm.run && $(BIN)/python -m tests.vm.run trixie-16k
+
+faults: $(READY)
+	@$(BIN)/python -m tests.faults --full
+
+soak: $(READY)
+	@$(BIN)/python -m tests.soak.replay --hours 8
+	@$(BIN)/python -m tests.soak.job --minutes 30
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -62,8 +62,8 @@ def attach(
     target = helper = program = None
     try:
         helper = a_helper()  # before the look: it takes longer to start
-        target = preflight.look(pid)
         program = program_of(pid)
+        target = preflight.look(pid)
         with Channel(pid) as way:
             say(f"attaching to process {pid}, Python {target.python[0]}.{target.python[1]}")
             tracer = Tracer(helper, target, way, patience, form)
