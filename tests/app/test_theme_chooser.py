@@ -13,7 +13,6 @@ import pytest
 from tests.support.monitor import Driven, drive, settings
 from tests.support.scenes import WHOLE
 from tests.support.styled import styled_text
-from tuimon.app.look import themed
 from tuimon.app.look.sample import Row, draw, list_room, rows_of, scrolled
 from tuimon.app.look.themed import ThemedApp
 from tuimon.app.look.themes import ORDER, load_themes, user_folder
@@ -27,8 +26,6 @@ NAMES = list(ORDER)
 
 class Choosing(ThemedApp[None]):
     """An app that shows the choice alone."""
-
-    CSS_PATH = Path(themed.__file__).parent / "tuimon.tcss"
 
     def __init__(self, theme: str = "dark") -> None:
         super().__init__(load_themes(), theme)

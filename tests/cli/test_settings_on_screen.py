@@ -33,9 +33,9 @@ def test_mouse_and_colours(
     env |= {"TERM": "xterm-256color", "PYTHONPATH": SOURCE, "PYTHONUTF8": "1", **environ}
     on = Terminal([sys.executable, "-m", "tuimon", *words, "lab"], 100, 30, env)
     try:
-        assert on.wait_for(lambda: on.sees("quit"))
-        if file:
+        if file:  # a word for a few seconds, in the place of the keys
             assert on.wait_for(lambda: on.sees("'theem'"))
+        assert on.wait_for(lambda: on.sees("quit"))
         on.write("q")
         assert on.ended() == 0
     finally:
