@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuimon.app.panels import PANELS
+from tuimon.app.panels import overview
 from tuimon.app.panels import target as target_panel
 from tuimon.app.scene import PanelView, Scene
 from tuimon.commands.watch import progress
@@ -135,7 +136,7 @@ def looked_at(model: Model) -> list[str]:
     scene = Scene(model, GLYPH_SETS["braille"], model.now_ns)
     for panel in PANELS:
         panel.draw(scene, PanelView(), 120, 30, True)
-    target_panel.draw(scene, target_panel.Status(), 120, 2)
+    target_panel.draw(scene, target_panel.Status(), overview.answer(scene), 120, 2)
     report = build(model)
     return [*(render(report, form) for form in ("text", "md", "json")), progress(model)]
 

@@ -189,7 +189,7 @@ def test_reports_say_what_is_not_in_the_file(name: str) -> None:
     report = build(folded(open_any(FOLDER / _LOG / name)[0][0]))
     for form in ("text", "md"):
         assert "steps: not in this file: a TORCH_TRACE log tells what was compiled" in " ".join(
-            render(report, form).replace("\\", "").split()
+            render(report, form).replace("`", "").split()
         )
     assert all(region["calls"] is None for region in report["regions"])
     assert all(frame["calls"] is None for frame in report["frames"])

@@ -58,6 +58,16 @@ class Tmux:
             time.sleep(0.05)
         raise AssertionError(f"it does not come to that:\n{self.text}")
 
+    def still(self) -> str:
+        """The screen, once it is the same at two looks: a picture comes in pieces."""
+        looks = [""]
+
+        def same(text: str) -> bool:
+            looks.append(text)
+            return len(looks) > 4 and looks[-1] == looks[-2] == looks[-3] == looks[-4]
+
+        return self.wait(same)
+
     def shows(self, *words: str) -> str:
         """The screen, as soon as all of these are on it."""
         return self.wait(lambda text: all(word in text for word in words))
