@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuimon.app.panels import PANELS
-from tuimon.app.panels import overview
+from tuimon.app.panels import PANELS, overview
 from tuimon.app.panels import target as target_panel
 from tuimon.app.scene import PanelView, Scene
 from tuimon.commands.watch import progress
