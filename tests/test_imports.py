@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"model", "roofline", "events", "draw", "plain"},
     "app": {"model", "roofline", "lab", "draw", "events", "accepted", "config", "marks", "question", "recorder", "toml"},
     "accepted": {"events", "plain", "toml"},
-    "config": {"plain"},
+    "config": {"toml"},
     "plain": set(),
     "toml": set(),
     "question": set(),

@@ -285,16 +285,13 @@ def _read(path: Path, shown: str, problems: list[str]) -> str:
 def _table(text: str, shown: str, problems: list[str]) -> dict[str, Any]:
     if not text:
         return {}
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from tuimon import toml  # here: where there is no file, no command pays for a parser
+
     try:
-        table: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # that of TOML is one; a number of 5,000 digits is another
-        problems.append(f"{shown} is not TOML, so nothing in it holds: {error}")
+        return toml.parse(text)
+    except toml.NotToml as error:
+        problems.append(f"{shown} is not TOML, so nothing in it holds: {str(error).removeprefix('not TOML: ')}")
         return {}
-    return table
 
 
 def _lines(text: str) -> dict[str, int]:
