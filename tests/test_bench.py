@@ -174,7 +174,9 @@ def arms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[jobs.Arm]]:
     os.environ["BACKEND"] = "aot_eager"  # no compiler, and no seconds of it
     running: list[jobs.Arm] = []
     try:
-        running, missing = jobs.started(("nothing", "nothing#2", "attach"), tmp_path_factory.mktemp("bench"), 500.0, 4)
+        running, missing = jobs.started(
+            ("nothing", "nothing#2", "attach"), tmp_path_factory.mktemp("bench"), 500.0, 4
+        )
         assert not missing
         yield running
     finally:
@@ -192,9 +194,25 @@ def test_step_and_side_by_side(arms: list[jobs.Arm]) -> None:
     is_a_table(text)
     assert "LOSSES DIFFER" not in text and "Losses of all arms: equal to the bit in 1 block of 10 steps." in text
     assert "tuimon (attach)" in text and jobs.MISSING in text
-    section = step._measured(arms, 1, (0.5,), (2, 4))
+    section = step.measured(arms[0], 1, (0.5,), (2, 4))
     is_a_table(table.document([section]))
-    assert len(section.rows) == 2 * (1 + 2 * 2)
+    assert len(section.rows) == 2 * 4 and not arms[0].hooked()
+
+
+def test_one_costs_less_where_they_are_apart() -> None:
+    assert side.won([[1.01] * 5, [1.02] * 5], [[1.2] * 5, [1.1] * 5]) == ": tuimon costs less"
+    assert side.won([[1.01] * 5, [1.2] * 5], [[1.1] * 5]).startswith(": tuimon does not cost less")
+    assert side.won([], [[1.1] * 5]) == side.won([[1.1] * 5], []) == ""
+
+
+def test_a_cell_of_the_table_is_a_ratio_within_its_round() -> None:
+    cell = step.Cell(1.0, 2, 0, 10)
+    for wall in (1000.0, 2000.0):
+        cell.without.append(({"wall": wall, "thread": wall}, {"wall": wall, "thread": wall * 1.01}))
+        cell.under.append({"wall": wall * 1.02, "thread": wall})
+    assert cell.ratios("wall") == pytest.approx([1.02, 1.02]) and cell.same("thread") == pytest.approx([1.01, 1.01])
+    added = cell.rows()[-1]
+    assert (added.unit, added.n) == ("us", 2) and added.median == pytest.approx(30.0)
 
 
 @pytest.mark.live

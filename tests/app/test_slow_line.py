@@ -1,6 +1,6 @@
 """The monitor behind a line of 9,600 bits a second: what is under way, and that keys are answered.
 
-How soon is judged by `python -m tests.bench.screen`, on a machine that has nothing else to do.
+How soon is judged by `python -m tests.bench.keys`, on a machine that has nothing else to do.
 """
 
 from __future__ import annotations

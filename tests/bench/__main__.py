@@ -9,7 +9,6 @@ one loads and leaves behind is none of the next one's; where one fails the docum
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -17,21 +16,14 @@ from pathlib import Path
 from tests.bench.command import say
 
 NAMES = ("step", "call", "compiling", "attach", "ingest", "screen", "peers", "start", "side")
-OWN_ARGUMENTS = {"screen": ["--only", "cost"]}
-"""Of benches that take no rounds."""
 
 
 def part(name: str, rounds: int | None) -> tuple[str, bool]:
     """(its piece of the document, whether it ran to its end)."""
     module = f"tests.bench.{name}"
-    if importlib.util.find_spec(module) is None:
-        return f"## {name}\n\nNot there.\n", False
-    own = OWN_ARGUMENTS.get(name)
-    words = own if own is not None else ([] if rounds is None else ["--rounds", str(rounds)])
+    words = [] if rounds is None else ["--rounds", str(rounds)]
     ran = subprocess.run([sys.executable, "-m", module, *words], stdout=subprocess.PIPE, text=True, check=False)
     text = ran.stdout
-    if own is not None:
-        text = f"## {name.capitalize()}\n\n```\n{text}```\n"
     if ran.returncode:
         text += f"\n{name} ended with status {ran.returncode}.\n"
     return text, ran.returncode == 0

@@ -120,7 +120,7 @@ def measure(rounds: int) -> table.Section:
         table.row(name, values, "ns more", most=WANTED_NS if name in kinds and name != "nothing" else None)
         for name, values in found.items()
     ]
-    return table.Section("One timed call", rows, gate.verdict(same))
+    return table.Section("One timed call", rows, gate.verdict(same, within=0.05))
 
 
 if __name__ == "__main__":

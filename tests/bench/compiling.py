@@ -108,7 +108,7 @@ def measure(rounds: int) -> table.Section:
         rows.append(table.row(f"{name}, without", bare, "CPU s"))
         most = WANTED if "block" in name else None
         rows.append(table.row(f"{name}, with / without", with_hook, "x", most=most))
-    return table.Section("Compiling", rows, gate.verdict(same if not short else same[:rounds]))
+    return table.Section("Compiling", rows, gate.verdict(same if not short else same[:rounds], within=0.01))
 
 
 if __name__ == "__main__":

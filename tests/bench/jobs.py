@@ -30,7 +30,7 @@ PROGRAM = Path(__file__).with_name("jobs_program.py").read_text()
 """argv: folder, arm, microseconds of a step, regions of a step. See the file."""
 MISSING = "not installed: pip install 'tuimon[bench]'"
 PEERS = {"traceml": "traceml_ai", "pyspy": "py-spy", "pyspy-stop": "py-spy"}
-OURS = ("nothing", "run", "attach", "detached", "screen")
+OURS = ("nothing", "run", "attach", "screen")
 """Kinds that must start."""
 ALLOWED = os.sched_getaffinity(0)
 """The cores of this process at its start."""
@@ -79,8 +79,8 @@ def environment(folder: Path) -> dict[str, str]:
 class Arm:
     """One job and what watches it.
 
-    `name`: the kind, and behind a "#" whatever tells it from others of that kind. Kinds: nothing, run, attach, screen,
-    detached, profiler-W-A (wait W, warm up 1, active A steps), traceml, pyspy, pyspy-stop, torch_logs, torch_trace. Raises
+    `name`: the kind, and behind a "#" whatever tells it from others of that kind. Kinds: nothing (until `watch`), run, attach,
+    screen, profiler-W-A (wait W, warm up 1, active A steps), traceml, pyspy, pyspy-stop, torch_logs, torch_trace. Raises
     NotHere where what it needs is not installed.
     """
 
@@ -139,8 +139,8 @@ class Arm:
         pin(self.pid, core_job)
         self._sockets = _sockets(self.pid)
         watch: list[str] = []
-        if self.kind in ("attach", "detached"):
-            watch = [*self._tuimon("attach"), str(self.pid)]
+        if self.kind == "attach":
+            self.watch()
         elif self.kind == "screen":
             self._extra = Screen([sys.executable, "-m", "tuimon", "attach", str(self.pid)], env, 120, 40, str(self._folder))
             pin(self._extra.pid, core_rest)
@@ -150,18 +150,34 @@ class Arm:
         if watch:
             self._extra = self._spawn(watch, env, {core_rest})
 
+    def watch(self) -> None:
+        """Attach `tuimon attach --headless` and wait until it is in. Raises Broken."""
+        self._extra = self._spawn([*self._tuimon("attach"), str(self.pid)], self._env, {self._core_rest})
+        self._until(self.hooked, "tuimon did not attach")
+
+    def leave(self) -> None:
+        """Let it detach. Raises Broken."""
+        assert isinstance(self._extra, subprocess.Popen)
+        self._extra.send_signal(signal.SIGINT)
+        self._extra.wait(60)
+        self._until(lambda: not self.hooked(), "tuimon did not detach")
+
     def settle(self) -> None:
-        """Wait until tuimon is in the job, and in the arm "detached" out again. Raises Broken."""
-        if self.kind in ("attach", "detached", "screen"):
-            self._until(lambda: self.hooked(), "tuimon did not attach")
-        if self.kind == "detached" and isinstance(self._extra, subprocess.Popen):
-            self._extra.send_signal(signal.SIGINT)
-            self._extra.wait(60)
-            self._until(lambda: not self.hooked(), "tuimon did not detach")
+        """Wait until the screen has attached, and let nothing but the job be on its core. Raises Broken."""
+        if self.kind == "screen":
+            self._until(self.hooked, "tuimon did not attach")
         assert self._job is not None
         for pid in (self._job.pid, *(one.pid for one in _below(self._job.pid))):
             if pid != self.pid:  # tuimon around the job, TraceML's processes, compile workers
                 pin(pid, self._core_rest)
+
+    def park(self) -> None:
+        """To the core of the others, until `unpark`: also a job that waits has threads that wake."""
+        pin(self.pid, self._core_rest)
+
+    def unpark(self) -> None:
+        """Back to its own."""
+        pin(self.pid, cores()[0])
 
     def block(self, n: int, repeats: int | None = None, regions: int | None = None) -> dict[str, Any]:
         """Have it make `n` steps: what they took, in microseconds.

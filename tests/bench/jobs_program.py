@@ -120,11 +120,16 @@ def length_us(count=40):
 def calibrate(wanted_us):
     # as many steps whatever comes of it: the losses of all jobs are compared
     state["repeats"] = 0
+    length_us()  # the first calls of a graph are not like the others
     bare = length_us()
     state["repeats"] = 20
     each = max(0.1, (length_us() - bare) / 20)
-    state["repeats"] = max(0, int((wanted_us - bare) / each))
-    return {"repeats": state["repeats"], "step_us": length_us(10)}
+    for _ in range(3):  # the more of them, the less is each
+        state["repeats"] = max(0, int((wanted_us - bare) / each))
+        took = length_us()
+        if state["repeats"]:
+            each = max(0.1, (took - bare) / state["repeats"])
+    return {"repeats": state["repeats"], "step_us": length_us()}
 
 
 for _ in range(30):

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 SAME = 0.003
-"""So far apart may the median of what is the same be."""
-WIDTH = 0.01
-"""And so wide its middle three fifths."""
+"""So far apart may the median of what is the same be, where a step is measured."""
+WIDTH = 10 / 3
+"""So many times that its middle three fifths may be wide."""
 ROUNDS = 5
 """Fewer rounds are no ground for a verdict."""
 SWITCHES = 5.0
@@ -70,27 +70,29 @@ def waited_s() -> float | None:
 class Gate:
     """Watches the machine from its making until `verdict`. `pids`: the processes that are measured."""
 
-    def __init__(self, pids: Sequence[int]) -> None:
+    def __init__(self, pids: Sequence[int] = ()) -> None:
         self._pids = tuple(pids)
         self._began, self._waited = time.monotonic(), waited_s()
         self._switches = {pid: put_aside(pid) for pid in self._pids}
         self._ran = {pid: ran_s(pid) for pid in self._pids}
 
-    def verdict(self, same: Sequence[float]) -> str:
+    def verdict(self, same: Sequence[float], aside: float = 0.0, within: float = SAME) -> str:
         """Why nothing is judged; "" on a quiet machine.
 
-        `same`: for each round, one measure of what is the same over the other. To be called while the processes still live.
+        `same`: for each round, one measure of what is the same over the other; `aside`: how often in a second a job was put
+        aside, where it tells that itself; `within`: how far apart what is the same may be, as what is wanted asks for. To be
+        called while the processes still live.
         """
         reasons = []
         if len(same) < ROUNDS:
             reasons.append(f"{len(same)} round{'s' * (len(same) != 1)} where {ROUNDS} are the least")
         if same:
             mid, low, high = middle(same)
-            if abs(mid - 1) > SAME:
+            if abs(mid - 1) > within:
                 reasons.append(f"nothing against nothing differs by {abs(mid - 1):.1%}")
-            if high - low > WIDTH:
+            if high - low > WIDTH * within:
                 reasons.append(f"nothing against nothing spreads over {high - low:.1%}")
-        worst = max((self._rate(pid) for pid in self._pids), default=0.0)
+        worst = max((self._rate(pid) for pid in self._pids), default=aside)
         if worst > SWITCHES:
             reasons.append(f"a job was put aside {worst:.0f} times in each second that it ran")
         waited, took = waited_s(), time.monotonic() - self._began

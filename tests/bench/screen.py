@@ -1,56 +1,31 @@
-"""What the screen costs the line and the processor, and how soon keys are answered on a slow line.
+"""What the screen costs the line and the processor, four pictures a second. Prints a table; asserts nothing.
 
-    python -m tests.bench.screen [--seconds 20] [--only cost|keys] [--line tty,ssh,real]
+    python -m tests.bench.screen [--rounds N]
 
-"cost": for a quiet and a busy job at 80x24 and 120x40, 4 times a second: bytes a second (median, and the most of one second),
-the processor's share, and of it what folding the events, drawing and painting take; the bytes of the start, the CPU seconds to
-the first byte, memory. "keys": at 9,600 bit/s the seconds from a key until the first, second or last row is another one, and
-until the screen that it leads to is there: behind a bare line ("tty"), behind one that takes all at once and passes it on
-("ssh"), and by ssh from a real sshd through a proxy that carries 960 bytes a second each way ("real").
+For a quiet and a busy job at 80x24 and 120x40: bytes of each second, the processor's share of each second and what of it
+folding the events, drawing and painting take; the CPU seconds to the first byte, and memory. A round is two seconds.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import json
 import os
-import shlex
-import shutil
-import socket
-import statistics
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.support.slow_line import SlowLine
+from tests.bench import command, noise, table
 from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
-RATE = 960.0
-START_S, WARM_S = 8.0, 25.0
+START_S = 8.0
 SIZES = ((80, 24), (120, 40))
-KEYS = (
-    ("space", " ", "FROZEN"),
-    ("2", "2", "2 boundaries"),
-    ("esc", "\x1b", ""),
-    ("w", "w", ""),
-    ("esc", "\x1b", ""),
-    ("enter", "\r", ""),
-    ("esc", "\x1b", ""),
-    ("?", "?", "help"),
-    ("esc", "\x1b", ""),
-    ("/", "/", "filter"),
-)
-
-
-def say(text: str) -> None:
-    """A line."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+SCENES = {"quiet": "a quiet job", "busy": "200 regions, 40 steps a second"}
+BYTES = {"quiet": 2000.0, "busy": 20_000.0}
+"""A second, at most."""
+SHARE = 0.05
+"""Of a core, on the busy job at 120x40."""
 
 
 def environment(folder: str, **more: str) -> dict[str, str]:
@@ -73,171 +48,60 @@ def program(scene: str) -> list[str]:
     return [sys.executable, "-m", "tests.support.monitor_program", scene]
 
 
-def cpu_s(pid: int) -> float:
-    """Of a process, so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def memory_mb(pid: int) -> float:
     """What of a process is in memory."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def read_for(on: Terminal, seconds: float) -> int:
-    """How many bytes come in so long."""
+def _read_for(on: Terminal, seconds: float) -> int:
     end, found = time.monotonic() + seconds, 0
     while (left := end - time.monotonic()) > 0:
         found += len(on.read(left))
     return found
 
 
-def cost(scene: str, width: int, height: int, seconds: int) -> str:
-    """A line on what a scene costs."""
+def cost(scene: str, width: int, height: int, seconds: int, start_s: float) -> list[table.Row]:
+    """What a scene costs in each of so many seconds, after `start_s` of them."""
     with tempfile.TemporaryDirectory() as folder:
-        on = Terminal(program(scene), width, height, environment(folder, MONITOR_PARTS_AFTER=str(START_S)))
+        on = Terminal(program(scene), width, height, environment(folder, MONITOR_PARTS_AFTER=str(start_s)))
         try:
             on.wait_for(lambda: b"\x1b[?1049h" in on.data)
-            first = cpu_s(on.pid)
-            start = len(on.data) + read_for(on, START_S)
-            began, cpu = time.monotonic(), cpu_s(on.pid)
-            each = [read_for(on, 1.0) for _ in range(seconds)]
-            share = (cpu_s(on.pid) - cpu) / (time.monotonic() - began)
-            memory, asked = memory_mb(on.pid), on.data.count(b"\x1b[6n")
+            first = noise.ran_s(on.pid)
+            _read_for(on, start_s)
+            sent, shares = [], []
+            for _ in range(seconds):
+                began, ran = time.monotonic(), noise.ran_s(on.pid)
+                sent.append(float(_read_for(on, 1.0)))
+                shares.append((noise.ran_s(on.pid) - ran) / (time.monotonic() - began))
+            memory = memory_mb(on.pid)
             on.write("q")
             on.ended()
             report = json.loads(Path(f"{folder}/report.json").read_text())
         finally:
             on.close()
-    parts = report["parts"]
-    counted = report["wall_s"] - START_S
-    split = ", ".join(f"{part} {parts[part] / counted:.1%}" for part in ("fold", "draw", "paint"))
-    picture = 1e3 * parts["paint"] / max(1, parts["pictures"])
-    return (
-        f"{scene:>5} {width}x{height}: {statistics.median(each):5.0f} B/s (most {max(each)}), CPU {share:.1%} ({split}; "
-        f"painting {picture:.1f} ms a picture), start {start} B, {first:.2f} CPU s to the first byte, {memory:.0f} MB, "
-        f"{asked} questions"
-    )
+    counted = max(1.0, report["wall_s"] - start_s)
+    split = ", ".join(f"{part} {report['parts'][part] / counted:.1%}" for part in ("fold", "draw", "paint"))
+    name = f"{SCENES[scene]}, {width}x{height}"
+    most = SHARE if (scene, width) == ("busy", 120) else None
+    return [
+        table.row(f"{name}: to the terminal", sent, "B/s", most=BYTES[scene]),
+        table.row(f"{name}: CPU", shares, "of a core", most=most, note=split),
+        table.row(f"{name}: memory", [memory], "MB"),
+        table.row(f"{name}: to the first byte", [first], "CPU s"),
+    ]
 
 
-def keys(on: SlowLine, height: int) -> Iterator[str]:
-    """Lines on how soon each key is answered."""
-    on.until(lambda: on.sees("Hz"), 90.0)
-    on.go_on(WARM_S)
-    on.most_under_way, carried, began = 0, on.carried, time.monotonic()
-    on.go_on(8.0)
-    yield f"carries {(on.carried - carried) / (time.monotonic() - began):.0f} B/s, at most {on.most_under_way} B under way"
-    worst = 0.0
-    for name, key, wanted in KEYS:
-        before, most = list(on.screen.display), on.most_under_way
-        on.most_under_way = 0
-        pressed = time.monotonic()
-        on.write(key)
-        first = on.until(_changed(on, before, height), 15.0)
-        seen = on.until(lambda wanted=wanted: on.sees(wanted), 15.0) if wanted else None  # type: ignore[misc]
-        there = time.monotonic() - pressed
-        worst = max(worst, first if first is not None else 99.0)
-        told = "nothing within 15 s" if first is None else f"{first:.2f} s"
-        if wanted:
-            told += f", there after {there:.2f} s" if seen is not None else f", no {wanted!r} within 15 s"
-        yield f"{name:>6}: {told} ({on.most_under_way} B under way)"
-        on.most_under_way = max(most, on.most_under_way)
-        on.go_on(3.0)
-    yield f"worst {worst:.2f} s to the first change"
-
-
-def _changed(on: SlowLine, before: list[str], height: int) -> Callable[[], bool]:
-    return lambda: any(on.screen.display[y] != before[y] for y in (0, 1, height - 1))
-
-
-class Proxy:
-    """Passes connections on to a port of this machine, at so many bytes a second each way."""
-
-    def __init__(self, port: int, rate: float) -> None:
-        self._to, self._rate = port, rate
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._server.getsockname()[1])
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def close(self) -> None:
-        """No more connections."""
-        self._server.close()
-
-    def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._server.accept()
-                far = socket.create_connection(("127.0.0.1", self._to))
-                for side in (near, far):
-                    side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    side.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                for source, sink in ((near, far), (far, near)):
-                    threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
-
-    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(96):
-                time.sleep(len(data) / self._rate)
-                sink.sendall(data)
-        for side in (source, sink):
-            with contextlib.suppress(OSError):
-                side.shutdown(socket.SHUT_RDWR)
-
-
-def real_line(folder: Path, scene: str, width: int, height: int) -> Iterator[str]:
-    """The keys over a real ssh."""
-    from tests.live.test_jobs_over_ssh import Shell
-
-    shell = Shell(folder)
-    proxy = Proxy(shell.port, RATE)
-    try:
-        env = environment(str(folder))
-        told = " ".join(f"{name}={shlex.quote(env[name])}" for name in ("PYTHONPATH", "PYTHONUTF8", "XDG_CONFIG_HOME"))
-        there = f"cd {ROOT}; exec env {told} {shlex.join(program(scene))}"
-        argv = [*shlex.split(shell.command("shell")), "-tt", "-p", str(proxy.port), "127.0.0.1", there]
-        on = SlowLine(argv, width, height, env, rate=1e9)
-        try:
-            yield from keys(on, height)
-        finally:
-            on.close()
-    finally:
-        proxy.close()
-        shell.process.terminate()
-        shell.process.wait()
-
-
-def main() -> int:
-    """Measure, and say it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.screen")
-    parser.add_argument("--seconds", type=int, default=20)
-    parser.add_argument("--only", choices=["cost", "keys"])
-    parser.add_argument("--line", default="tty,ssh,real")
-    args = parser.parse_args()
-    say(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    if args.only != "keys":
-        for scene in ("quiet", "busy"):
-            for width, height in SIZES:
-                say(cost(scene, width, height, args.seconds))
-    if args.only != "cost":
-        width, height = SIZES[0]
-        for line in args.line.split(","):
-            with tempfile.TemporaryDirectory() as folder:
-                if line == "real":
-                    if shutil.which("ssh") is None or shutil.which("sshd", path="/usr/sbin:/usr/bin:/sbin") is None:
-                        say("real: no ssh or sshd here")
-                        continue
-                    found = real_line(Path(folder), "busy", width, height)
-                else:
-                    env = environment(folder, SSH_CONNECTION="192.0.2.1 1 192.0.2.2 22")
-                    on = SlowLine(program("busy"), width, height, env, rate=RATE, mode="tty" if line == "tty" else "ssh")
-                    found = keys(on, height)
-                for told in found:
-                    say(f"{line:>4} {RATE:.0f} B/s, {width}x{height}: {told}")
-                if line != "real":
-                    on.close()
-    say(f"load {os.getloadavg()[0]:.1f}")
-    return 0
+def measure(rounds: int) -> table.Section:
+    """All of it; with few rounds one scene at one size."""
+    gate, rows = noise.Gate(), []
+    short = rounds < noise.ROUNDS
+    for scene in list(SCENES)[:1] if short else SCENES:
+        for width, height in SIZES[:1] if short else SIZES:
+            command.say(f"screen: {scene}, {width}x{height}")
+            rows += cost(scene, width, height, 2 * rounds, 2.0 if short else START_S)
+    # nothing is there twice: whoever waits for a processor is what spoils these
+    return table.Section("The screen", rows, gate.verdict([1.0] * rounds))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.main("screen", __doc__, measure))
