@@ -124,6 +124,11 @@ def dead(pid: int) -> Refused:
     return Refused("dead", f"process {pid} has just executed another program; try again")
 
 
+def starting(pid: int) -> Refused:
+    """Its Python has not come up in all the time there was."""
+    return Refused("starting", f"the Python in process {pid} has not started up yet; try again in a moment")
+
+
 def failed(pid: int, error: OSError) -> Refused:
     """A call of ours failed, in tuimon itself or on what /proc says of the target."""
     if procfs.has_ended(pid):

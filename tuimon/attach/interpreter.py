@@ -19,6 +19,10 @@ from tuimon.attach.refusal import Refused
 
 OLDEST, NEWEST = (3, 10), (3, 14)  # those that the stubs have been run in
 _OPTIONAL = {"Py_IsFinalizing", "note_state"}
+_FLAGS = 16
+"""Bytes: `preinitializing`, `preinitialized`, `core_initialized`, `initialized` (3.11 and 3.12: one more in front of them)."""
+_HEAD_AT = 40
+"""Of the word in `_PyRuntime` that holds the offset of `interpreters.head` (Include/internal/pycore_debug_offsets.h)."""
 
 
 class Interpreter(NamedTuple):
@@ -76,6 +80,19 @@ def find(pid: int, memory: Memory, mapped: list[Mapping]) -> Interpreter:
     if missing:
         raise Refused("no-symbols", f"the Python in process {pid} does not export {', '.join(missing)}; use `tuimon run`")
     return Interpreter(version, symbols, _lock_ranges(python, memory, mapped), runtime)
+
+
+def has_begun(memory: Memory, runtime: int, version: tuple[int, int]) -> bool:
+    """Whether an interpreter has been there yet. Until then the dynamic linker may still be at work, and whatever the stubs
+    call would use addresses that are not filled in. Raises OSError where the process has gone.
+
+    From 3.13 on `_PyRuntime` says where its list of interpreters begins; before, its first words are the flags of its start.
+    """
+    if not runtime:
+        return True  # not exported: nothing can be told
+    if version < (3, 13):
+        return any(memory.read(runtime, _FLAGS))
+    return memory.u64(runtime + memory.u64(runtime + _HEAD_AT)) != 0
 
 
 def _object(pid: int, memory: Memory, mapped: list[Mapping]) -> tuple[elf.Elf, str] | None:

@@ -22,10 +22,24 @@ else:
 """
 
 
-# not even the bootstrap's functions stay: they and their namespace would wait for the job's garbage collector
+# A program that has just begun imports, and one that ends right then frees the lock of imports under whoever waits for it
+# (3.11 crashes): so nothing is imported before its start is over and that lock is free. No sleep of `time`, as that may not
+# be imported yet. Not even the bootstrap's functions stay: they and their namespace would wait for the job's garbage collector.
 _AND_GO = """
+def let_it_start():
+    import sys, _imp
+    alarm = __import__('_thread').allocate_lock()
+    alarm.acquire()
+    for _ in range(1000):
+        site = sys.modules.get('site')
+        ready = sys.flags.no_site or site is not None and not getattr(site.__spec__, '_initializing', False)
+        if ready and not _imp.lock_held():
+            return
+        alarm.acquire(True, 0.002)
+
 def boot_and_go(*words):
     try:
+        let_it_start()
         boot(*words)
     finally:
         globals().clear()

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NoReturn
 
-from tuimon.attach import explain, preflight, procfs
+from tuimon.attach import explain, interpreter, preflight, procfs
 from tuimon.attach.inject import threads
 from tuimon.attach.inject.foothold import Foothold
 from tuimon.attach.inject.ptrace import Again
@@ -136,6 +136,7 @@ class Injection:
             raise explain.denied(self.pid, error) from None
 
     def _run(self, tell: Callable[[str], None]) -> None:
+        self._let_python_begin()
         main_waits = self._main_waits()
         self.site.take(self.script)
         self._start(SETTLE_S if main_waits else 0.0)
@@ -148,6 +149,14 @@ class Injection:
         state, rc = self.site.state(), self.site.word(layout.RC)
         if state != 3 or rc:
             raise explain.ended(self.pid, state, rc)
+
+    def _let_python_begin(self) -> None:
+        """Wait until the program has come as far as its Python. Raises Refused, OSError."""
+        while not interpreter.has_begun(self.target.memory, self.target.runtime, self.target.python):
+            if over := self.wait.over():
+                raise explain.cancelled(self.pid) if over == "cancelled" else explain.starting(self.pid)
+            self.wait.look(0)
+            time.sleep(0.002)
 
     def clean_up(self, seconds: float) -> bool:
         """Take everything away, within so many seconds; what could not be is in `outcome.left`. Whether more may come of it.
@@ -269,7 +278,7 @@ class Injection:
             raise Refused("ending", f"the Python in process {self.pid} is shutting down")
         if result == NOT_YET:
             if self.wait.over():
-                raise Refused("starting", f"the Python in process {self.pid} has not started up yet; try again in a moment")
+                raise explain.starting(self.pid)
             time.sleep(0.02)
 
     def _code_of_python(self) -> list[tuple[int, int]]:
