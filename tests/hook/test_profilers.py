@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -104,7 +105,8 @@ def hook(control: Control) -> Iterator[Hook]:
 
 @pytest.fixture
 def window(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> Window:
-    monkeypatch.setattr("tuimon.hook.window.BEFORE_S", 0.0)
+    for name in ("BEFORE_S", "QUIET_S", "MOST_QUIET_S"):
+        monkeypatch.setattr(f"tuimon.hook.window.{name}", 0.0)
     made = Window(hook)
     made.watch()
     return made
@@ -131,6 +133,25 @@ def test_a_capture_finds_the_window_closed_and_none_opens_in_it(
     assert hook.told[-1] == ("open", "")
 
 
+def test_nothing_is_recorded_any_more_when_the_profiler_is_disabled(
+    hook: Hook, window: Window, control: Control, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that is in one of its callbacks at that moment would crash."""
+    open_one(window, tmp_path)
+    monkeypatch.setattr("tuimon.hook.window.MOST_QUIET_S", 60.0)
+    window.command("window_cancel", {"window": 1})
+    window.tick()
+    assert control.calls[-1] == "_toggle_collection_dynamic" and hook.told[-1][0] == "open"
+    window.added(7, "optimizer")
+    window._number = 7
+    for number in range(2):
+        window.tick()
+        assert control.calls[-1] == "_toggle_collection_dynamic", number
+        window._rows([(7, 1, 0, 0, time.monotonic_ns())])
+    window.tick()
+    assert control.calls[-1] == "_disable_profiler" and hook.told[-1] == ("cancelled", "as asked")
+
+
 def test_captures_that_cannot_be_watched_leave_no_window(hook: Hook, tmp_path: object) -> None:
     del sys.modules["torch.cuda.graphs"].CUDAGraph.capture_end
     window = Window(hook)
@@ -146,7 +167,7 @@ def test_a_torch_without_what_makes_it_safe_is_refused_by_name(hook: Hook, windo
     assert hook.told[-1][0] == "refused" and gone in hook.told[-1][1]
 
 
-@pytest.mark.parametrize("fails", ["_prepare_profiler", "_enable_profiler", "_disable_profiler"])
+@pytest.mark.parametrize("fails", ["_prepare_profiler", "_enable_profiler", "_toggle_collection_dynamic", "_disable_profiler"])
 def test_a_torch_that_fails_ends_windows_and_is_told(
     hook: Hook, window: Window, control: Control, tmp_path: object, fails: str
 ) -> None:

@@ -17,6 +17,10 @@ from _thread import allocate_lock, get_ident
 from .remains import Mortal
 from .waits import look_like
 
+CALLS = (
+    "_prepare_profiler", "_enable_profiler", "_toggle_collection_dynamic", "_disable_profiler", "_profiler_enabled",
+    "_clear_callbacks",
+)  # fmt: skip
 STARTS = (
     ("torch.autograd.profiler", "_prepare_profiler"),
     ("torch.autograd.profiler", "_enable_profiler"),
@@ -149,7 +153,7 @@ class Profilers(metaclass=Mortal):
         return ""
 
     def _missing(self, module, control):
-        for name in ("_prepare_profiler", "_enable_profiler", "_disable_profiler", "_profiler_enabled", "_clear_callbacks"):
+        for name in CALLS:
             if not callable(getattr(control, name, None)):
                 return f"torch._C._autograd.{name}"
         for name, attribute in STARTS[:2]:

@@ -5,7 +5,13 @@ over all threads of the job, so the job runs no line for it. What is recorded is
 tuimon's process.
 
 It is not free: each operator costs more while it is open, and at its end torch sorts and writes its events with the GIL held.
-That is measured and told. How many events there can be is bounded, first by how much memory the process has taken since the
+That is measured and told.
+
+Recording ends in two acts. torch frees what its callbacks write to when the profiler is disabled, and a thread of the job that
+is in one at that moment, in an operator without the GIL, crashes (one window in a hundred on a busy machine). So the callbacks
+are taken out first, which torch has a call for; the profiler is disabled when each operator that was under way has ended.
+
+How many events there can be is bounded, first by how much memory the process has taken since the
 begin, and from the second window on by how many there were in a second of the last one.
 """
 
@@ -25,6 +31,10 @@ MOST_EVENTS = 50_000  # torch needs some 30 us for each at the end, in which the
 MOST_MEMORY = 64 * 1024 * 1024  # bytes that the process may grow by: an event takes about one KiB
 EVENT_BYTES = 380  # of one in the file
 TICK_MS = 5
+QUIET_S = 0.25  # no operator begins to be recorded any more: so long at least until the profiler is disabled,
+QUIET_STEPS = 2  # and until so many steps have ended in the meantime,
+MOST_QUIET_S = 2.0  # but at most so long
+HURRIED_S = 0.02  # the same on a thread of the job, which waits for it
 PATIENT_S = 5.0  # so long the hook's thread waits for a thread of the job that is closing it
 # what tells steps, the surest first; the calls of a region only where nothing else does
 TELLING = ("mark", "optimizer", "forward")
@@ -44,6 +54,8 @@ class Window(metaclass=Mortal):
         self._before = None  # ns of a step before it
         self._number = None  # the instrument that tells the steps
         self._opened = None  # (begin ns, the same on the wall clock, start's cost, memory)
+        self._hushed = None  # from when on nothing is recorded: monotonic s
+        self._closing = None  # what to tell of a window whose recording has ended: (state, why, end ns, step ends)
         self._ready_ns = 0  # from then on all is recorded; steps that end while it starts are not
         self._rate = None  # events a second, in the last one
         self._files = []
@@ -141,6 +153,10 @@ class Window(metaclass=Mortal):
                 self._before = _median(gaps)
                 self._open(asked)
             return
+        if self._closing is not None:
+            if self._is_quiet():
+                self._finish(asked)
+            return
         if self._number is None:
             self._number = self._telling()
         done = len(self._step_ends()) - 1  # the first end is where the first whole step begins
@@ -228,17 +244,38 @@ class Window(metaclass=Mortal):
                 self._over()
                 self._tell(asked["window"], state, why)
                 return
+            if self._closing is None:
+                told = self._step_ends()
+                self._hush()
+                self._closing = (state, why, time.monotonic_ns(), told)
+        finally:
+            self._profilers.release()
+
+    def _is_quiet(self):
+        """Whether no thread is in an operator that is recorded, as far as steps and time tell."""
+        passed = time.monotonic() - self._hushed
+        since = self._hushed * 1e9
+        steps = sum(end > since for end in self._ends.get(self._number, ()))
+        return passed >= QUIET_S and (steps >= QUIET_STEPS or passed >= MOST_QUIET_S)
+
+    def _finish(self, asked):
+        """Close the window that records nothing any more, and tell of it. Does nothing where the job has ended it."""
+        if not self._profilers.take(PATIENT_S):
+            return
+        try:
+            if self._asked is not asked or self._opened is None:
+                return
             begin, wall, cost, _ = self._opened
-            # before it is taken out: what comes while torch sorts its events belongs to no step in it
-            gaps, before, end = self._gaps(), self._before, time.monotonic_ns()
-            told = self._step_ends()
+            state, why, end, told = self._closing
+            before, closing = self._before, time.monotonic_ns()
             file = f"tuimon-window-{os.getpid()}-{asked['window']}.json"
             path = os.path.join(asked["dir"], file) if state == "closed" else ""
             self._close(path)
             self._over()
         finally:
             self._profilers.release()
-        spent = cost + time.monotonic_ns() - end
+        gaps = [later - earlier for earlier, later in pairwise(told)]
+        spent = cost + time.monotonic_ns() - closing
         size = _size(path)
         if path and not size:
             path, why = "", why or f"torch could not write the trace to {asked['dir']}"
@@ -252,8 +289,21 @@ class Window(metaclass=Mortal):
             more["first_ns"], more["last_ns"] = told[0], told[-1]
         self._tell(asked["window"], state, why, steps=len(gaps), **more)
 
+    def _hush(self):
+        """Let no operator begin to be recorded any more, with the lock held."""
+        kinds, control = sys.modules["torch._C"]._profiler, sys.modules["torch._C"]._autograd
+        self._hushed = time.monotonic()  # first: where the call fails, it is closed all the same
+        control._toggle_collection_dynamic(False, {kinds.ProfilerActivity.CPU})
+
+    def _close_soon(self, seconds):
+        """Close it where nobody can come back for that, with the lock held: what it has is thrown away."""
+        if self._hushed is None:
+            self._hush()
+        time.sleep(max(0.0, self._hushed + seconds - time.monotonic()))
+        self._close("")
+
     def _close(self, path):
-        """Close the profiler, with the lock held; write what it has if a path is given."""
+        """Close the profiler, with the lock held, once it is quiet; write what it has if a path is given."""
         control = sys.modules["torch._C"]._autograd
         self._opened = None
         result = control._disable_profiler()
@@ -265,7 +315,7 @@ class Window(metaclass=Mortal):
         if self._opened is not None:
             number, begin, cost = self._asked["window"], self._opened[0], self._opened[2]
             end = time.monotonic_ns()
-            self._close("")
+            self._close_soon(HURRIED_S)
             self._over()
             spent = (cost + time.monotonic_ns() - end) / 1e9
             why = f"{why}: what was recorded is thrown away"
@@ -279,7 +329,7 @@ class Window(metaclass=Mortal):
             self._tell(asked["window"], "cancelled", f"profiler windows {why}")
 
     def _over(self):
-        self._asked = None
+        self._asked = self._closing = self._hushed = None
         self._ends = {}
         self._hook.outbox.look = None
 
@@ -291,7 +341,7 @@ class Window(metaclass=Mortal):
             taken = self._profilers.take(PATIENT_S)
             try:
                 if self._opened is not None:
-                    self._close("")
+                    self._close_soon(QUIET_S)
             finally:
                 if taken:
                     self._profilers.release()
