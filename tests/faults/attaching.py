@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from tuimon.attach import procfs
+from tuimon.attach import procfs, tracer
 from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 
@@ -50,6 +50,30 @@ def exits(tries: int, chance: random.Random) -> Tries:
 def execs(tries: int, chance: random.Random) -> Tries:
     """The target executes another program at a random moment of an attach."""
     return _goes_away(tries, chance, EXECS)
+
+
+def begins(tries: int, chance: random.Random) -> Tries:
+    """The target is attached to in the first moments of its program, and ends in the next ones.
+
+    Its dynamic linker may still be at work then, its Python come up, or go down again. The helper is ready before, as it takes
+    longer to start than such a program to end.
+    """
+    for _ in range(tries):
+        tracer.get_ready()
+        helper = tracer._ready[-1].process.pid
+        until(lambda helper=helper: int(procfs.status(helper)["SigBlk"], 16), "the start of the helper")  # type: ignore[misc]
+        with subprocess.Popen([sys.executable, "-c", ""]) as program:
+            time.sleep(chance.uniform(0, 0.06))
+            wrong = ""
+            try:
+                attach(program.pid, {}).detach()
+            except Refused as refused:
+                if refused.code not in ("dead", "zombie", "ending", "not-python", "starting"):
+                    wrong = f"refused {refused.code}: {refused.sentence}"
+            program.wait()
+            if program.returncode:
+                wrong = f"the target's status is {program.returncode}"
+            yield wrong
 
 
 def _goes_away(tries: int, chance: random.Random, ways: dict[str, tuple[str, int]]) -> Tries:

@@ -34,7 +34,7 @@ if sys.argv[1:] == ["narrow"]:
     for limit, less in (("QUEUE_LIMIT = 131072", 4096), ("UNSENT_LIMIT = 4 * 1024 * 1024", 65536)):
         assert limit in sources["outbox"]
         sources["outbox"] = sources["outbox"].replace(limit, limit.split("=")[0] + "= " + str(less))
-counts, roles, status, ended = {{}}, {{}}, {{}}, []
+counts, roles, status, ended, windows = {{}}, {{}}, {{}}, [], {{}}
 def say(**facts):
     os.write(1, json.dumps(facts).encode() + b"\\n")
 def sink(kind, body):
@@ -47,12 +47,14 @@ def sink(kind, body):
         roles[message["instrument"]] = message["role"]
     elif message.get("k") == "status":
         status.update(message)
+    elif message.get("k") == "window":
+        windows[message["state"]] = windows.get(message["state"], 0) + 1
 def told():
     by_role = {{}}
     for number, count in list(counts.items()):
         by_role[roles.get(number, "?")] = by_role.get(roles.get(number, "?"), 0) + count
     say(by_role=by_role, rows=sum(counts.values()), samples=status.get("samples"), dropped=status.get("dropped"), ended=ended,
-        instruments=status.get("instruments"))
+        instruments=status.get("instruments"), windows=windows)
 say(up=True)
 for line in sys.stdin:
     word, *rest = line.split(None, 1)

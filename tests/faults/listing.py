@@ -38,6 +38,8 @@ FAULTS = (
     Fault("the job raises inside a region", 0, 10, by_tests("tests/live/test_hook.py", "-k", "raises")),
     Fault("target exits during the attach", 8, 200, attaching.exits),
     Fault("target executes another program during the attach", 4, 100, attaching.execs),
+    Fault("target has only just begun, and ends", 8, 500, attaching.begins),
+    Fault("profiler windows on a job under way", 2, 300, monitors.windows),
     Fault("each instrument raising: first call, a later one, taken out", 6, 1000, instruments.raising),
     Fault("two monitors at once, one of them killed", 3, 50, attaching.two_at_once),
     Fault("wall clock set back and on: the job's, tuimon's", 2, 4, clocks.jumps),

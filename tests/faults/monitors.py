@@ -19,6 +19,9 @@ from .table import CannotTry, Tries
 
 STOPPED_S = 30.0
 SHORT_S = 2.0
+EACH_ATTACH = 25
+"""Profiler windows."""
+MOST_EPOCHS = 400
 STREAMED = 0.4
 """The share of the kills that fall while it streams; the others, while it attaches."""
 
@@ -64,6 +67,32 @@ def killed_in_a_window(tries: int, chance: random.Random) -> Tries:
             now = job.run(0)
             same = now["threads"] <= before["threads"] and now["fds"] <= before["fds"]
             yield "" if same else f"threads {before['threads']} -> {now['threads']}, files {before['fds']} -> {now['fds']}"
+
+
+def windows(tries: int, _chance: random.Random) -> Tries:
+    """One profiler window after the other, each to its end: the job goes on, and every call is told.
+
+    A thread of the job that is in an operator when torch frees what it records to would crash.
+    """
+    with ending(Counted()) as job:
+        while tries > 0:
+            with ending(Monitor()) as monitor:
+                begun = steps = job.steps
+                monitor.attach(job.pid)
+                for number in range(1, 1 + min(tries, EACH_ATTACH)):
+                    tries -= 1
+                    monitor.ask("window")
+                    for _ in range(MOST_EPOCHS):
+                        steps = job.run(1)["steps"]
+                        over = sum(monitor.ask("told")["windows"].get(state, 0) for state in ("closed", "cancelled", "refused"))
+                        if over >= number:
+                            break
+                    if number < EACH_ATTACH and tries:
+                        yield "" if over == number else f"window {number} is not over after {MOST_EPOCHS} epochs"
+                told = monitor.ask("detach")
+                closed = told["windows"].get("closed", 0)
+                yield counts_wrong(steps - begun, told) or ("" if closed == number else f"{closed} of {number} were closed")
+            until(job.is_free, "the end of the hook")
 
 
 def stopped(tries: int, _chance: random.Random) -> Tries:

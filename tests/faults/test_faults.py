@@ -6,7 +6,7 @@ import pytest
 
 from tests.attach.conftest import needs_tracing
 
-from . import attaching, clocks, connection, disk, instruments, screen
+from . import attaching, clocks, connection, disk, instruments, monitors, screen
 from .table import Fault, attempt
 
 FEW = (
@@ -16,6 +16,8 @@ FEW = (
     pytest.param(instruments.raising, 2, id="an instrument raises"),
     pytest.param(attaching.exits, 3, id="exits", marks=needs_tracing),
     pytest.param(attaching.execs, 2, id="execs", marks=needs_tracing),
+    pytest.param(attaching.begins, 6, id="has only just begun", marks=needs_tracing),
+    pytest.param(monitors.windows, 3, id="profiler windows", marks=needs_tracing),
     pytest.param(disk.of_the_job, 1, id="the job's disk is full", marks=needs_tracing),
     pytest.param(clocks.jumps, 1, id="the clock jumps", marks=needs_tracing),
     pytest.param(screen.resized, 40, id="resized"),
