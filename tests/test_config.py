@@ -197,10 +197,10 @@ def test_files_that_are_none(nothing_set: Path) -> None:
     assert "larger" in resolve({}).problems[0]
     nothing_set.unlink()
     os.mkfifo(nothing_set)  # reading it would never end
-    assert "not a file" in resolve({}).problems[0]
+    assert "is a fifo" in resolve({}).problems[0]
     nothing_set.unlink()
     nothing_set.mkdir()
-    assert "not a file" in resolve({}).problems[0]
+    assert "is a directory" in resolve({}).problems[0]
     nothing_set.rmdir()
     nothing_set.symlink_to("nowhere")
     assert resolve({}).problems == ()
@@ -237,7 +237,7 @@ def test_ceilings_of_the_settings_that_cannot_be_used_end_nothing(
     (nothing_set.parent / "own.toml").unlink()
     os.mkfifo(nothing_set.parent / "own.toml")
     assert cli.main(["list"]) == 0
-    assert "it is a pipe" in capsys.readouterr().err
+    assert "own.toml is a fifo" in capsys.readouterr().err
 
 
 def test_nothing_is_loaded_for_settings_that_are_not_there() -> None:

@@ -14,6 +14,7 @@ tuimon does not know stay as they were; what was written is read back before it 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from typing import Any
 
 from tuimon import events as ev
 from tuimon import toml
+from tuimon.plain import NotPlain, open_plain
 
 NAME = "tuimon-accepted.toml"
 HEADER = "[[boundary]]"
@@ -71,11 +73,12 @@ def user_file() -> Path:
 def project_of(place: str | os.PathLike[str]) -> Path | None:
     """The nearest folder at or above a place that holds a project; None where there is none, or the place is not here."""
     path = Path(place)
-    if not path.is_absolute() or not path.exists():
+    if not path.is_absolute() or not os.path.exists(path):
         return None
     home = Path(os.path.expanduser("~"))
     for folder in [path, *path.parents]:
-        if any((folder / mark).exists() for mark in PROJECT_MARKS):
+        # os.path: for a Path, a name that is too long and a folder that is locked are errors
+        if any(os.path.exists(folder / mark) for mark in PROJECT_MARKS):
             # a home folder under version control is nobody's project
             return None if folder in (home, Path(folder.anchor)) else folder
     return None
@@ -118,26 +121,16 @@ def _entry(one: Any) -> Entry | None:
 
 def _read(path: Path) -> str:
     try:
-        # NONBLOCK: a path that is a pipe by now must not hang the open itself
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return ""
-    except (OSError, ValueError) as error:
-        raise AcceptedError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode):
-            raise AcceptedError(f"{path} is not a regular file")
-        if facts.st_size > MOST_BYTES:
-            raise AcceptedError(f"{path} is larger than {MOST_BYTES >> 20} MiB")
-        with os.fdopen(os.dup(handle), "rb") as file:
+        with os.fdopen(open_plain(path, most=MOST_BYTES), "rb") as file:
             return file.read(MOST_BYTES).decode("utf-8")
+    except NotPlain as error:
+        if error.errno == errno.ENOENT:
+            return ""
+        raise AcceptedError(f"{path} {error.sentence}") from None
     except UnicodeDecodeError:
         raise AcceptedError(f"{path} is not UTF-8 text") from None
     except OSError as error:
-        raise AcceptedError(f"{path} cannot be read: {error.strerror}") from None
-    finally:
-        os.close(handle)
+        raise AcceptedError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:

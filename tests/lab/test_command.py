@@ -55,4 +55,4 @@ def test_wrong_usage(words: list[str], said: str, capsys: pytest.CaptureFixture[
 
 def test_a_walk_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["lab", "--walk", "/no/such/walk.toml"]) == 1
-    assert "/no/such/walk.toml: cannot be read" in capsys.readouterr().err
+    assert "/no/such/walk.toml cannot be opened" in capsys.readouterr().err

@@ -123,7 +123,7 @@ def _understand(words: Sequence[str], far: Far, *, everybody: bool) -> Wanted:
     pids: list[int] = []
     places: dict[Place, list[int]] = {}
     for word in words:
-        if word.isascii() and word.isdigit() and int(word) > 0:
+        if word.isascii() and word.isdigit() and len(word) < 10 and int(word) > 0:
             pids.append(int(word))
         elif "://" in word:
             place, pid = parse(word)

@@ -95,7 +95,7 @@ def _chosen(device: str | None, shown: Sequence[Gpu], why_none: str) -> list[Gpu
     if device == "cpu":
         return ["cpu"]
     name, _, number = device.partition(":")
-    if name != "cuda" or not (number or "0").isdigit():
+    if name != "cuda" or not (number or "0").isdecimal() or len(number) > 9:
         return f"--device {device}: it is cpu or cuda:N"
     for gpu in shown:
         if gpu.index == int(number or 0):

@@ -50,7 +50,7 @@ def phases(text: str) -> tuple[PhasePlan, ...]:
                 raise ValueError(f"{name} must last longer than 0 s")
             found.append(PhasePlan(name, None, value))
         else:
-            if not number.isdigit() or int(number) <= 0:
+            if not number.isdecimal() or len(number) > 9 or int(number) <= 0:
                 raise ValueError(f"{name}={number}: a whole number of steps above 0, or seconds: {name}={number}s")
             found.append(PhasePlan(name, int(number), None))
     if len(found) > MOST:

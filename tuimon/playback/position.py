@@ -9,6 +9,8 @@ from typing import NamedTuple
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 _TIME = re.compile(r"([+-]?)(?:(\d+)h)? ?(?:(\d+)m)? ?(?:(\d+(?:\.\d+)?)s)?")
 DAY_S = 86_400
+LONGEST = 80
+"""Characters of a place: no number in so many is too large for anything here."""
 
 FORMS = "a step (1204), a time of day (03:12), a time since the begin (90s, 2m30s), from here (+30s, -1m), a share (50%)"
 
@@ -56,6 +58,8 @@ def place(text: str, *, at_s: float, of_s: float | None, began_s: float | None, 
     which it began.
     """
     text = text.strip().lower()
+    if len(text) > LONGEST:
+        return f"where is that? {FORMS}"
     if text.removeprefix("step ").isdecimal() and len(text) < 18:
         step = int(text.removeprefix("step "))
         return Place(f"step {step}", step)

@@ -15,6 +15,7 @@ from tuimon.attach.refusal import Refused
 from tuimon.attach.session import attach
 from tuimon.hook import wire
 from tuimon.relay.outgoing import Outgoing
+from tuimon.relay.protocol import seconds
 from tuimon.sources import carried, gpu_use, windows
 from tuimon.sources.nvml.shared import SharedGpus, Taker
 
@@ -27,6 +28,7 @@ LOOK_EVERY_S = 1.0
 TOLD_EVERY_S = 0.5
 """So often it is told what was folded."""
 LONGEST_REASON = 1000
+LONGEST_PATIENCE_S = 1e6
 ROOM = 400_000
 """Characters of what a job says of itself that go into a message of the relay: a message too long or too deep to be read would
 be the end of the line, and of the other jobs' sessions on it."""
@@ -53,8 +55,8 @@ class Attachment:
         self._pid, self._options, self._patience = request.get("pid"), request.get("options"), request.get("patience")
         if type(self._pid) is not int or not isinstance(self._options, dict):
             raise ValueError("a pid and options are wanted")
-        if self._patience is not None and type(self._patience) not in (int, float):
-            raise ValueError("patience is a number of seconds, or null")
+        if self._patience is not None:
+            self._patience = min(seconds(self._patience), LONGEST_PATIENCE_S)
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._session: Session | None = None

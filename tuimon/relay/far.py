@@ -25,11 +25,14 @@ from tuimon.attach.refusal import Refused
 from tuimon.hook import wire
 from tuimon.relay.attachment import Attachment
 from tuimon.relay.outgoing import Outgoing
-from tuimon.relay.protocol import BEAT_S, LOST_S, MARK_VARIABLE, RELAY, number
+from tuimon.relay.protocol import BEAT_S, LOST_S, MARK_VARIABLE, RELAY, number, seconds
 
 LEAVE_S = 0.8
 """At the end, so long the hooks have to say goodbye."""
 FLUSH_S = 0.1
+LONGEST_LEAVE_S = 60.0
+LONGEST_FAULT = 200
+"""Characters that are said of a request that makes no sense."""
 
 
 def main() -> int:
@@ -78,6 +81,9 @@ class Far:
         self._out.control("hello", **facts(), **_surroundings(), t=time.monotonic_ns(), wall=time.time())
         try:
             self._serve()
+        except wire.WireError as error:
+            sys.stderr.write(f"tuimon relay: what came is not in the protocol: {error}\n")
+            return 1
         finally:
             self._leave()
         return 0
@@ -99,7 +105,7 @@ class Far:
                 heard = now
                 for kind, body in self._decoder.feed(data):
                     if kind == wire.JSON_FRAME:
-                        self._request(wire.read_json(body))
+                        self._hear(wire.read_json(body))
             elif now - heard > LOST_S:
                 return
             if now - beaten > BEAT_S:
@@ -117,8 +123,15 @@ class Far:
 
     # ------------------------------------------------------------------------------------------------------ requests
 
+    def _hear(self, message: dict[str, Any]) -> None:
+        """Serve one request. Raises WireError for one that makes no sense."""
+        try:
+            self._request(message)
+        except (ValueError, TypeError, LookupError) as error:
+            raise wire.WireError(str(error)[:LONGEST_FAULT]) from None
+
     def _request(self, message: dict[str, Any]) -> None:
-        """Serve one request. What is not known is passed over: a newer near end may say more."""
+        """The same. What is not known is passed over: a newer near end may say more."""
         if "beat" in message:
             self._out.got(number(message.get("got")))
             self._out.control("beat", echo=message["beat"], t=time.monotonic_ns())
@@ -145,7 +158,7 @@ class Far:
             elif word == "whole":
                 attachment.pass_on(whole=bool(message.get("on")))
             else:
-                attachment.leave(float(message.get("seconds") or 1.0))
+                attachment.leave(min(seconds(message.get("seconds") or 1.0), LONGEST_LEAVE_S))
 
     def _answer(self, n: int, find: Callable[[], list[dict[str, Any]]]) -> None:
         """Answer from a thread: to look at every process takes a while, and the beats must go on."""

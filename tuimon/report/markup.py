@@ -13,7 +13,8 @@ from tuimon.draw.text import clean
 
 _NUMBER = r"[-+]?\d+(?:[.,]\d+)*(?:[^\W\d_]+|%)?"
 _TIME = r"\d\d:\d\d(?::\d\d)?"
-_LETTERS = r"[^\W_](?:[^\W_]|[-'/+=,()](?=[^\W_(])|[^\x00-\x7f])*"
+# each character fits one branch only: where two fit the same, a long word that fits in the end not at all takes for ever
+_LETTERS = r"[^\W_](?:[^\W_]|[-'/+=,()](?=[^\W_(])|(?![^\W_])[^\x00-\x7f])*"
 _PROSE = re.compile(
     rf"""(?:\(|\[|["'])* (?: (?:{_NUMBER}) (?:[-/]{_NUMBER})* (?:\+[^\W_]+)? | {_LETTERS} | [^\x00-\x7f]+ )
     %? (?:\)|\]|["'])* (?:[,;.!?]+|:)?""",

@@ -255,7 +255,7 @@ def gap_lines(gaps: list[Facts]) -> list[str]:
 
 def _of_all(what: str) -> str:
     """`frames.calls` of `frames[0:1].calls`."""
-    return f"{what[: what.index('[')]}{what[what.rindex(']') + 1 :]}"
+    return f"{what.partition('[')[0]}{what.rpartition(']')[2]}"
 
 
 def compile_time(seconds: Facts) -> str:

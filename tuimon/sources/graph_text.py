@@ -265,7 +265,7 @@ def _some(whole: Tensor, taken: Iterable[Tensor]) -> Tensor:
     numbers = [_product(one[1]) for one in taken]
     limit = _product(sizes)
     total = " + ".join(numbers)
-    if all(number.isdigit() for number in (*numbers, limit)):
+    if all(number.isdecimal() for number in (*numbers, limit)):
         return dtype, (str(min(int(limit), sum(map(int, numbers)))),)
     size = f"Min({limit}, {total})"
     return (dtype, (size,)) if len(size) <= LONGEST_SIZE else whole
@@ -275,7 +275,7 @@ def _product(sizes: tuple[str, ...]) -> str:
     """The number of elements, as digits or as an expression."""
     number, factors = 1, []
     for size in sizes:
-        if size.isdigit() and len(size) < 19:
+        if size.isdecimal() and len(size) < 19:
             number *= int(size)
         else:
             factors.append(f"({size})")
@@ -290,4 +290,4 @@ def _merged(told: list[Tensor]) -> tuple[Edge, ...]:
 
 
 def _place(item: tuple[str, Tensor]) -> int:
-    return int(item[0]) if item[0].isdigit() and len(item[0]) < 10 else 0
+    return int(item[0]) if item[0].isdecimal() and len(item[0]) < 10 else 0

@@ -219,7 +219,7 @@ def read_text(text: Text, *, window: int = 0, span: tuple[int, int] | None = Non
         many = "an event" if malformed == 1 else f"{malformed:,} events"
         text.note = f"holds {many} without a name, a time or a duration that can be: passed over"
     base = events.header.get("baseTimeNanoseconds")
-    base = base if type(base) is int else 0
+    base = base if type(base) is int and abs(base) < 2**62 else 0
     cut = span is not None and kept.cut(span[0] - base, span[1] - base)
     trace = _made(kept, events, window, base)
     trace.cut = cut

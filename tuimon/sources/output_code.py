@@ -68,7 +68,7 @@ def read(text: str) -> Code:
         elif found := _SAME.fullmatch(line):
             if found[2] in known:
                 known[found[1]] = known[found[2]]
-            elif (number := dtypes.get(found[2], "")).isdigit():  # s77 = primals_3
+            elif (number := dtypes.get(found[2], "")).isdecimal() and len(number) < 19:  # s77 = primals_3
                 symbols.append((found[1], int(number)))
         elif (found := _CALL.fullmatch(line)) and (name := _kernel(found[2])):
             called[name, _operands(found[3], known)] += 1

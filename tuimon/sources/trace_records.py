@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from tuimon import events as ev
 from tuimon.sources import break_texts
+from tuimon.sources.carried import LONGEST_ID
 
 Stack = tuple[tuple[str, int, str], ...]
 
@@ -77,12 +78,13 @@ def record_events(
 
 
 def id_of(record: Mapping[str, Any]) -> str | None:
-    """The compile id in a record's metadata, without the attempt; None where there is none."""
+    """The compile id in a record's metadata, without the attempt; None where there is none, or what stands there is none."""
     frame, entry = record.get("frame_id"), record.get("frame_compile_id")
     if frame is None or entry is None:
         return None
     autograd = record.get("compiled_autograd_id")
-    return f"{frame}/{entry}" if autograd is None else f"!{autograd}/{frame}/{entry}"
+    found = f"{frame}/{entry}" if autograd is None else f"!{autograd}/{frame}/{entry}"
+    return found if len(found) <= LONGEST_ID else None
 
 
 def finished(

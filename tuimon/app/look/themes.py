@@ -15,6 +15,7 @@ from typing import Any
 
 from tuimon import toml
 from tuimon.app.look.roles import ROLES
+from tuimon.plain import NotPlain, open_plain
 
 DEFAULT = "dark"
 MONO = "mono"
@@ -143,7 +144,7 @@ def _base(document: dict[str, Any], bases: dict[str, Theme]) -> Theme | None:
     base = document.get("base")
     if base is None:
         return None
-    if base not in bases:
+    if not isinstance(base, str) or base not in bases:
         raise ThemeError(f"`base` {base!r} is none of {', '.join(bases)}")
     return bases[base]
 
@@ -236,11 +237,13 @@ def _toml_files(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> str:
     try:
-        if not path.is_file():
-            raise ThemeError("not a file")
-        if path.stat().st_size > MOST_BYTES:
+        with os.fdopen(open_plain(path), "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
             raise ThemeError(f"larger than {MOST_BYTES} bytes, which no theme is")
-        return path.read_text(encoding="utf-8")
+        return data.decode("utf-8")
+    except NotPlain as error:
+        raise ThemeError(f"it {error.sentence}") from None
     except UnicodeDecodeError:
         raise ThemeError("not UTF-8 text") from None
     except OSError as error:

@@ -6,7 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
+from tuimon import plain
 from tuimon.attach import procfs
+from tuimon.attach.find.ranks import number
 
 _DEVICE = re.compile(r"/dev/nvidia(\d+)")
 _CGROUP_NAMES = (
@@ -36,7 +38,8 @@ def gpus(fds: Iterable[str] | None, mapped: str | None, environment: Mapping[str
     if "/libcuda.so" not in mapped:
         return []
     words = [word.strip() for word in environment.get("CUDA_VISIBLE_DEVICES", "").split(",")]
-    return sorted(map(int, words)) if all(word.isdigit() for word in words) else None
+    numbers = [number(word) for word in words]  # whatever the job has written there
+    return None if None in numbers else sorted(one for one in numbers if one is not None)
 
 
 def container(pid: int, facts: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
@@ -98,7 +101,8 @@ def torch_version(pid: int, library: str) -> str | None:
         root = os.readlink(f"/proc/{pid}/root")
         if root != "/" and package.startswith(f"{root}/"):
             package = package[len(root) :]  # the map names files as we see them where its root lies within ours
-        with open(f"/proc/{pid}/root{package}/version.py", encoding="utf-8", errors="replace") as file:
+        # the process chooses where that is, and what: any user's, when root lists them
+        with os.fdopen(plain.JobFiles(pid).open(f"{package}/version.py"), encoding="utf-8", errors="replace") as file:
             found = re.search(r"^__version__ *= *['\"]([^'\"]{1,60})['\"]", file.read(20_000), re.MULTILINE)
     except OSError:
         return None

@@ -11,11 +11,14 @@ from typing import Any
 
 from tuimon.sources.nvml.readers import SLOW_S, Absent, Calls, Reader, number
 
+_MOST = 1e15
+"""Bytes a second: more goes over no link."""
+
 
 def _pcie(nvml: Any, calls: Calls, handle: Any) -> tuple[float, float]:
     # kilobytes a second, of the last 20 ms
-    into = number(calls(nvml.nvmlDeviceGetPcieThroughput, handle, nvml.NVML_PCIE_UTIL_RX_BYTES))
-    out = number(calls(nvml.nvmlDeviceGetPcieThroughput, handle, nvml.NVML_PCIE_UTIL_TX_BYTES))
+    into = number(calls(nvml.nvmlDeviceGetPcieThroughput, handle, nvml.NVML_PCIE_UTIL_RX_BYTES), most=_MOST / 1000)
+    out = number(calls(nvml.nvmlDeviceGetPcieThroughput, handle, nvml.NVML_PCIE_UTIL_TX_BYTES), most=_MOST / 1000)
     return into * 1000.0, out * 1000.0
 
 
@@ -65,7 +68,10 @@ def _value(nvml: Any, field: Any) -> int:
 
 
 def _rate(kib: int, seconds: float) -> float | Absent:
-    return kib * _KIB / seconds if kib >= 0 else Absent("the counter of NVLink has started again")
+    if kib < 0:
+        return Absent("the counter of NVLink has started again")
+    rate = kib * _KIB / seconds
+    return rate if rate <= _MOST else Absent(f"the driver's counter went on by {kib:g} KiB, which cannot be")
 
 
 def nvlink() -> Reader:

@@ -79,7 +79,10 @@ class Reader:
 
 def number(value: Any, most: float | None = None) -> int:
     """A plain number from the driver. Raises Absent for its ways of saying "none" and for what cannot be."""
-    given = int(value)
+    try:
+        given = int(value)
+    except (ValueError, OverflowError):  # where it may be one with a fraction: infinite, or none
+        raise Absent(f"the driver gave {value}, which cannot be") from None
     if given in NOTHING:
         raise Absent("the driver gave no value")
     if given < 0 or (most is not None and given > most):

@@ -35,6 +35,9 @@ PLAIN, ZLIB = 0, 1
 SOURCE_KEPT = 1
 """Flag of a file: lines of the model's source are in it."""
 
+LATEST_S = 2e11
+"""Unix time, in the year 8307: a head that tells a later one is damaged."""
+
 MOST_PACKED = 16 * 2**20
 MOST_UNPACKED = 64 * 2**20
 """Bytes of one body. A head that tells more is none."""
@@ -120,6 +123,8 @@ def file_head(raw: bytes) -> FileHead | None:
     if not _whole(raw):
         return None
     _, version, flags, segment, session, schema, wall_s, mono_ns, host = _FILE.unpack(raw[:-4])
+    if not 0 <= wall_s <= LATEST_S:
+        return None
     return FileHead(session, segment, wall_s, mono_ns, schema, bool(flags & SOURCE_KEPT), host, version)
 
 

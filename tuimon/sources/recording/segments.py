@@ -9,6 +9,7 @@ import re
 import stat
 from pathlib import Path
 
+from tuimon.plain import NotPlain, open_plain
 from tuimon.sources.recording.format import HEAD, MAGIC, FileHead, file_head
 
 KEPT = 8
@@ -56,12 +57,10 @@ def make_place(path: Path, force: bool) -> None:
 def head_of(path: Path) -> FileHead | None:
     """The head of a file where it is a recording's and whole. Waits for nothing."""
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):
+        number = open_plain(path)
+    except NotPlain:
         return None
     try:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            return None
         raw = os.pread(number, HEAD, 0)
         return file_head(raw) if raw.startswith(MAGIC) else None
     except OSError:

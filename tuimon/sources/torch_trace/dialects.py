@@ -309,7 +309,7 @@ class Dialects:
         if event.empty and compilation.broke:  # up to 2.6 that is no failure
             event = replace(event, empty=False, failed=SKIPPED)
         self.restarts += event.restarts
-        if forward and event.entries_before and (entry := compile_id.rpartition("/")[2]).isdigit():
+        if forward and event.entries_before and (entry := compile_id.rpartition("/")[2]).isdecimal():
             self.again += int(entry[:9]) > 0
         broke = trace_records.failed_break(at, metrics) if forward and len(self._failed) < MOST_OPEN else None
         if broke is not None:
