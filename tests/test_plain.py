@@ -17,7 +17,7 @@ import pytest
 
 from tests.attach.conftest import until
 from tuimon import plain
-from tuimon.plain import NotPlain, open_inside, open_of_job, open_plain, put, replace
+from tuimon.plain import JobFiles, NotPlain, open_inside, open_plain, put, replace
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: another user")
 NOBODY = 65534
@@ -29,6 +29,11 @@ def why(call: object, *args: object, **more: object) -> str:
         os.close(call(*args, **more))  # type: ignore[operator]
     assert str(refused.value) == refused.value.sentence
     return refused.value.sentence
+
+
+def of_job(path: str, pid: int, *, most: int | None = None) -> int:
+    """A file as that process finds it."""
+    return JobFiles(pid).open(path, most=most)
 
 
 def content(handle: int) -> bytes:
@@ -53,7 +58,7 @@ def test_what_is_none_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert why(open_plain, tmp_path) == "is a directory"
     assert why(open_plain, "/dev/null") == "is a device"
     assert why(open_plain, tmp_path / "socket") == "is a socket"
-    assert why(open_plain, tmp_path / "none") == "no such file or directory"
+    assert why(open_plain, tmp_path / "none") == "cannot be opened: no such file or directory"
     assert why(open_plain, "a\0b") == "has a name that none has"
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
@@ -129,14 +134,14 @@ def test_a_file_of_a_job_is_found_as_the_job_finds_it(tmp_path: Path) -> None:
     (tmp_path / "up").symlink_to("../../../../../../../../../.." + str(tmp_path))
     (tmp_path / "round").symlink_to("round")
     os.mkfifo(tmp_path / "fifo.py")
-    pid, uid = os.getpid(), os.geteuid()
+    pid = os.getpid()
     for way in ("a.py", "there/there/a.py", "up/a.py", f"../{tmp_path.name}/./a.py"):
-        assert content(open_of_job(f"{tmp_path}/{way}", pid, uid, most=100)) == b"text", way
-    assert why(open_of_job, f"{tmp_path}/round/a.py", pid, uid) == "has too many links on its way"
-    assert why(open_of_job, f"{tmp_path}/fifo.py", pid, uid) == "is a fifo"
-    assert why(open_of_job, "a.py", pid, uid) == "is no absolute path"
-    assert why(open_of_job, f"{tmp_path}/a.py/b", pid, uid) == "not a directory"
-    assert why(open_of_job, f"{tmp_path}/a.py", 2**22 + 7, uid) == "no such file or directory"
+        assert content(of_job(f"{tmp_path}/{way}", pid, most=100)) == b"text", way
+    assert why(of_job, f"{tmp_path}/round/a.py", pid) == "has too many links on its way"
+    assert why(of_job, f"{tmp_path}/fifo.py", pid) == "is a fifo"
+    assert why(of_job, "a.py", pid) == "is no absolute path"
+    assert why(of_job, f"{tmp_path}/a.py/b", pid) == "cannot be opened: not a directory"
+    assert "was gone before" in why(of_job, f"{tmp_path}/a.py", 2**22 + 7)
 
 
 @needs_root
@@ -154,8 +159,11 @@ def test_another_root_is_not_left(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None and process.stdout.read(1) == b"x"
         for way in ("/etc/name", "/link", "/up", "/../etc/name"):
-            assert content(open_of_job(way, process.pid, 0)) == b"inside"
-        assert why(open_of_job, "/out", process.pid, 0) == "no such file or directory"
+            assert content(of_job(way, process.pid)) == b"inside"
+        assert why(of_job, "/out", process.pid) == "cannot be opened: no such file or directory"
+        files = JobFiles(process.pid)
+        process.communicate(b"x")
+    assert "has ended, and saw other files" in why(files.open, "/etc/hostname")  # that would be ours
 
 
 @needs_root
@@ -175,13 +183,17 @@ def test_only_what_the_job_itself_may_read(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, user=NOBODY, group=NOBODY, extra_groups=[]) as process:
         until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "cat\n")
         for name in ("open.py", "grouped.py", "own.py"):
-            assert content(open_of_job(f"{tmp_path}/{name}", process.pid, NOBODY)) == b"text", name
+            assert content(of_job(f"{tmp_path}/{name}", process.pid)) == b"text", name
         for name in ("shut.py", "odd.py"):
-            assert why(open_of_job, f"{tmp_path}/{name}", process.pid, NOBODY) == "may not be read by the job", name
+            assert why(of_job, f"{tmp_path}/{name}", process.pid) == "may not be read by the job", name
         for name in ("shut/open.py", "way.py"):
-            assert why(open_of_job, f"{tmp_path}/{name}", process.pid, NOBODY) == "lies where the job may not look", name
+            assert why(of_job, f"{tmp_path}/{name}", process.pid) == "lies where the job may not look", name
+        files = JobFiles(process.pid)
         assert process.stdin is not None
         process.stdin.close()
+        process.wait()
+        assert content(files.open(f"{tmp_path}/open.py")) == b"text"  # it has ended: what it could read is known
+        assert why(files.open, f"{tmp_path}/shut.py") == "may not be read by the job"
 
 
 # ------------------------------------------------------------------------------------------------------------ writing

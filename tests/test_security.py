@@ -77,3 +77,39 @@ EXECUTES = {
     "tuimon/playback/fold.py": "states that playback itself has kept, in its own memory",
 }
 """Where bytes become code or objects, and whose they are."""
+
+
+OPENS = {
+    "tuimon/plain.py": "the one way in",
+    "tuimon/attach/inject/helper.py": "the folder that it is started in",
+    "tuimon/attach/inject/remote_exec.py": "a script of its own, made new",
+    "tuimon/attach/places.py": "folders of the job's, part by part, and what is ours in them: no link is followed",
+    "tuimon/attach/preflight.py": "/proc",
+    "tuimon/attach/procfs.py": "/proc",
+    "tuimon/commands/demo.py": "demos of its own",
+    "tuimon/commands/export.py": "writes what it is asked to, beside the name or into what is there",
+    "tuimon/commands/run.py": "a log of its own",
+    "tuimon/commands/run_log.py": "logs of its own, in a folder of its user's alone",
+    "tuimon/relay/sent.py": "the package itself",
+    "tuimon/roofline/calibration.py": "what it has just written",
+    "tuimon/roofline/hardware.py": "/proc, /sys",
+    "tuimon/sources/gpu_use.py": "/proc",
+    "tuimon/sources/kernel.py": "/proc, /sys",
+    "tuimon/sources/recording/place.py": "/proc",
+    "tuimon/sources/recording/segments.py": "a recording that it makes new, and the folder of it",
+    "tuimon/sources/threads.py": "/proc",
+    "tuimon/tail.py": "a log of its own",
+}
+"""What opens files by itself, and which; all else is read by `tuimon.plain`. (The hook opens what the job may open anyway.)"""
+
+
+def test_files_are_opened_in_one_way() -> None:
+    wrong = []
+    for file, name, node in calls():
+        first = ast.unparse(node.args[0]) if node.args else ""
+        opens = name in ("open", "io.open", "os.open") or (name.endswith(".open") and re.match(r"'[rwax]", first))
+        reads = name.endswith((".read_text", ".read_bytes")) and not node.args  # a path's
+        given = "resources.files(" in name or first == "os.devnull" or re.match(r"f?'/(proc|sys)/", first)
+        if (opens or reads) and not (given or re.match(r"Path\('/(proc|sys)/", name)) and not file.startswith("tuimon/hook/"):
+            wrong += [f"{file}: {ast.unparse(node)}"] if file not in OPENS else []
+    assert wrong == [], "open it by tuimon.plain, or say here whose file it is"

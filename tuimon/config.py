@@ -6,6 +6,7 @@ Nothing in it is ever fatal: what cannot be used is a sentence in `Config.proble
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import re
@@ -14,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tuimon.plain import NotPlain, open_plain
 
 MOST_BYTES = 100_000
 MOST_MS = 86_400_000
@@ -267,14 +270,14 @@ def _wanted(setting: Setting) -> str:
 
 def _read(path: Path, shown: str, problems: list[str]) -> str:
     try:
-        if not path.exists():
-            return ""
-        if not path.is_file():
-            problems.append(f"{shown} is not a file: the defaults hold")
-        elif path.stat().st_size > MOST_BYTES:
-            problems.append(f"{shown} is larger than {MOST_BYTES} bytes, which no settings are: the defaults hold")
-        else:
-            return path.read_text(encoding="utf-8-sig")
+        with os.fdopen(open_plain(path), "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) <= MOST_BYTES:
+            return data.decode("utf-8-sig")
+        problems.append(f"{shown} is larger than {MOST_BYTES} bytes, which no settings are: the defaults hold")
+    except NotPlain as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            problems.append(f"{shown} {error.sentence}: the defaults hold")
     except UnicodeDecodeError:
         problems.append(f"{shown} is not UTF-8 text: the defaults hold")
     except OSError as error:

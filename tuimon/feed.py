@@ -18,6 +18,7 @@ from tuimon.attach.launch import how_it_ended
 from tuimon.attach.refusal import Refused
 from tuimon.hook.wire import WireError
 from tuimon.model import Model
+from tuimon.plain import JobFiles
 from tuimon.sources.inbox import Inbox
 from tuimon.sources.lines import Lines
 from tuimon.sources.live import LiveDecoder
@@ -102,6 +103,11 @@ class LiveFeed:
     def attached(self) -> bool:
         """Whether the hook came in, at any time: not while the attach goes on, and not where it was refused or cancelled."""
         return self._session is not None
+
+    @property
+    def job_files(self) -> JobFiles | None:
+        """The files that the job names, as it finds them itself; None before the attach, and where it is on another host."""
+        return self._lines.of_job if self._lines is not None else None
 
     def share_gpus(self, shared: SharedGpus) -> None:
         """Take the readings of the GPUs from there: for several feeds on one machine. Before `start`."""

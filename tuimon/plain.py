@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -17,6 +16,7 @@ MOST_LINKS = 40
 """Symbolic links on the way to one file; as many as Linux itself follows."""
 
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _KINDS = (
     (stat.S_ISDIR, "is a directory"),
     (stat.S_ISFIFO, "is a fifo"),
@@ -33,7 +33,8 @@ class NotPlain(OSError):
     def __init__(self, sentence: str, number: int = errno.EINVAL) -> None:
         super().__init__(number, sentence)
         self.sentence = sentence
-        """What is the matter, as the end of a sentence that begins with the file's name: "is a fifo"."""
+        """What is the matter, as the end of a sentence that begins with the file's name: "is a fifo". `errno` is EINVAL where
+        it is no ordinary file, or no name of one."""
 
     def __str__(self) -> str:
         return self.sentence
@@ -67,23 +68,80 @@ def open_inside(name: str, folder: int, *, most: int | None = None) -> int:
         os.close(looked)
 
 
-def open_of_job(path: str, pid: int, uid: int, *, most: int | None = None) -> int:
-    """A descriptor for an ordinary file as process `pid`, which runs as user `uid`, would find it by an absolute path.
+class JobFiles:
+    """The files that one process names, as it finds them itself: in its own root, with its own rights.
 
-    Links are followed within the process's own root, never out of it. Where tuimon runs as another user than the job, only
-    what the job itself may read by owner, group and others is opened. Raises NotPlain.
+    Links are followed within that root, never out of it; where tuimon runs as another user than the process, only what the
+    process itself may read by owner, group and others is opened. Made while the process lives. After its end the files are
+    still found where it saw the same file systems as tuimon does.
     """
-    if not path.startswith("/"):
-        raise NotPlain("is no absolute path")
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._judge: _Judge | None = None
+        self._begun = b""
+        self._shared = False
+        with contextlib.suppress(OSError, ValueError):
+            self._begun = _begun(pid)
+            self._judge = _Judge(pid)
+            self._shared = _view(pid) == _view(os.getpid())
+
+    def open(self, path: str, *, most: int | None = None) -> int:
+        """A descriptor for reading an ordinary file, of `most` bytes at most, by its absolute path. Raises NotPlain."""
+        if self._judge is None:
+            raise NotPlain("cannot be looked for: the process that names it was gone before it was looked at", errno.ESRCH)
+        root = self._root()
+        return _opened_under(root, path, self._judge, most)
+
+    def _root(self) -> int:
+        """Where its paths begin, opened. Raises NotPlain."""
+        with contextlib.suppress(OSError, ValueError):
+            root = os.open(f"/proc/{self._pid}/root", _FOLDER)
+            try:
+                judge = _Judge(self._pid)  # it may have become another user
+                if _begun(self._pid) == self._begun:  # asked last, so that all of it was of this process
+                    self._judge = judge
+                    return os.dup(root)
+            finally:
+                os.close(root)
+        if not self._shared:
+            raise NotPlain("cannot be looked for any more: the process has ended, and saw other files than tuimon", errno.ESRCH)
+        return os.open("/", _FOLDER)
+
+
+def _begun(pid: int) -> bytes:
+    """When a process was started, which tells it from a later one of its pid. Raises OSError, ValueError."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    if len(fields) < 20:
+        raise ValueError("no stat")
+    return fields[19]
+
+
+def _view(pid: int) -> tuple[str, int, int]:
+    """What a process sees of the file systems: the same for two means that their paths mean the same. Raises OSError."""
+    root = os.stat(f"/proc/{pid}/root")
+    return os.readlink(f"/proc/{pid}/ns/mnt"), root.st_dev, root.st_ino
+
+
+def _opened_under(root: int, path: str, judge: _Judge, most: int | None) -> int:
+    """The file of this absolute path below `root`, which is closed; where another user than our own judges, as it may read.
+
+    Raises NotPlain.
+    """
+    judging = judge if judge.uid != os.geteuid() else None
     try:
-        judge = _Judge(pid, uid) if os.geteuid() != uid else None
-        looked = _walk(path, f"/proc/{pid}/root", judge)
+        if not path.startswith("/"):
+            raise NotPlain("is no absolute path")
+        looked = _walk(path, root, judging)
     except NotPlain:
         raise
     except (OSError, ValueError) as error:
         raise _refused(error) from None
+    finally:
+        os.close(root)
     try:
-        if judge is not None and not judge.may(os.fstat(looked), 4):
+        if judging is not None and not judging.may(os.fstat(looked), 4):
             raise NotPlain("may not be read by the job", errno.EACCES)
         return _reopened(looked, most)
     finally:
@@ -119,7 +177,7 @@ def put(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
 def replace(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """The same, whatever stands there now: it is not opened and not followed. Raises OSError."""
-    beside = path.with_name(f".tuimon-{secrets.token_hex(8)}.tmp")
+    beside = path.with_name(f".tuimon-{os.urandom(8).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(beside, flags, 0o666 if mode is None else 0o600)
     try:
@@ -138,7 +196,7 @@ def replace(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
 def _refused(error: Exception) -> NotPlain:
     if isinstance(error, OSError):
-        return NotPlain((error.strerror or str(error)).lower(), error.errno or errno.EINVAL)
+        return NotPlain(f"cannot be opened: {(error.strerror or str(error)).lower()}", error.errno or errno.EIO)
     return NotPlain("has a name that none has")  # a NUL, a lone surrogate
 
 
@@ -158,23 +216,27 @@ def _reopened(looked: int, most: int | None) -> int:
 class _Judge:
     """What one process may do with files, by its user and groups."""
 
-    def __init__(self, pid: int, uid: int) -> None:
-        self._uid = uid
+    def __init__(self, pid: int) -> None:
+        """Raises OSError, ValueError."""
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             facts = dict(line.split(":", 1) for line in file if ":" in line)
+        words = facts.get("Uid", "").split()
+        if len(words) != 4:
+            raise ValueError("no user")
+        self.uid = int(words[3])  # as the kernel itself judges who opens a file
         self._groups = {int(word) for name in ("Gid", "Groups") for word in facts.get(name, "").split()}
 
     def may(self, found: os.stat_result, bit: int) -> bool:
         """Whether the mode grants it this (4: read, 1: pass through)."""
-        if self._uid == 0:
+        if self.uid == 0:
             return True
-        shift = 6 if found.st_uid == self._uid else 3 if found.st_gid in self._groups else 0
+        shift = 6 if found.st_uid == self.uid else 3 if found.st_gid in self._groups else 0
         return bool(found.st_mode >> shift & bit)
 
 
-def _walk(path: str, root: str, judge: _Judge | None) -> int:
+def _walk(path: str, root: int, judge: _Judge | None) -> int:
     """The file of this path under `root`, looked at part by part, so that no link leads out. Raises OSError, NotPlain."""
-    folders = [os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
+    folders = [os.dup(root)]
     try:
         left = [part for part in reversed(path.split("/")) if part not in ("", ".")]
         links = 0

@@ -105,7 +105,7 @@ def test_a_file_of_ceilings_that_cannot_be_used_is_said_before_anything_starts(
         captured = capsys.readouterr()
         assert str(path) in captured.err and says in captured.err and "started" not in captured.out
     assert cli.main(["run", "--ceilings", str(tmp_path / "none"), "--", "echo", "started"]) == 2
-    assert "No such file" in capsys.readouterr().err
+    assert "no such file" in capsys.readouterr().err
 
 
 def test_help_lists_what_there_is_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

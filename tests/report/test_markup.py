@@ -13,6 +13,8 @@ from markdown_it import MarkdownIt
 
 from tests.report.compared import Run, compared
 from tests.sources.test_live_anything import MESSAGES, PLACES, fold, with_value
+from tuimon.commands import doctor
+from tuimon.doctor.checks import note
 from tuimon.draw.text import clean
 from tuimon.report import build, render
 from tuimon.report.compare.render import markdown as compare_markdown
@@ -169,6 +171,17 @@ def with_text(found: Any, text: str, key: str = "") -> Any:
     if isinstance(found, list):
         return [with_text(value, text, key) for value in found]
     return text if isinstance(found, str) and key in FROM_JOBS else found
+
+
+def test_what_doctor_says_of_a_process_has_the_form_that_it_has_with_other_texts() -> None:
+    """Its command line, its paths, the names of its threads."""
+
+    def told(text: str) -> str:
+        return "\n".join(doctor.markdown([note("process", "program", f"{text} is it"), note("process", "x", text, text)]))
+
+    for text in EVIL:
+        assert form(told(text)) == form(told("evil")), text
+        assert not ACTS.search(read(told(text))[1]), text
 
 
 @pytest.mark.parametrize("b", [Run(seed=2), Run(dtype="bf16", seed=2)], ids=["comparable", "not comparable"])

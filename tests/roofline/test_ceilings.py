@@ -76,7 +76,7 @@ def test_bad_files_are_refused_by_name(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe")
     large.write_bytes(b"#" * (2 << 20))
     for path, says in (
-        (tmp_path / "nowhere", "No such file"),
+        (tmp_path / "nowhere", "no such file"),
         (tmp_path, "directory"),
         (binary, "UTF-8"),
         (large, "larger"),

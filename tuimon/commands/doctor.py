@@ -11,6 +11,7 @@ from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, Options, delive
 from tuimon.doctor import Check, ceilings, gpu, machine, process, settings, terminal
 from tuimon.doctor.checks import note
 from tuimon.draw.text import ascii_only, clean, wrap
+from tuimon.report.markup import plain
 from tuimon.report.render import to_json
 
 SCHEMA = "tuimon.doctor/1"
@@ -120,6 +121,6 @@ def markdown(checks: Sequence[Check]) -> list[str]:
         if check.part != part:
             part = check.part
             found += ["", f"## {part}", ""]
-        step = f"; next: `{clean(check.next_step).replace('`', '')}`" if check.next_step else ""
-        found.append(f"- **{WORD[check.state]}** {check.name}: {clean(check.what)}{step}")
+        step = "; next: `{}`".format(clean(check.next_step).replace("`", "'")) if check.next_step else ""
+        found.append(f"- **{WORD[check.state]}** {plain(check.name)}: {plain(check.what)}{step}")
     return [*found, "", summary(checks)]

@@ -142,7 +142,7 @@ def _written(output: Path) -> Iterator[IO[str]]:
         with output.open("w", encoding="utf-8", newline="") as out:
             yield out
         return
-    beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    beside = output.with_name(f".tuimon-{os.urandom(8).hex()}.tmp")
     try:
         with contextlib.ExitStack() as files:
             raw = files.enter_context(beside.open("xb"))

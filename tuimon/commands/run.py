@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from tuimon.attach.launch import how_it_ended, launch
 from tuimon.attach.refusal import Refused
+from tuimon.commands import run_log
 from tuimon.commands.below import Below
 from tuimon.commands.beside import Beside
-from tuimon.commands.options import CANNOT_ATTACH, DONE, Options, say
+from tuimon.commands.options import CANNOT_ATTACH, DONE, FAILED, Options, say
 from tuimon.commands.recordings import CannotRecord, Recordings
 from tuimon.commands.watch import report, signals, watch
 from tuimon.draw.text import clean
@@ -49,7 +49,11 @@ def run(
     With `ends_with_us` the program is a demonstration: it is stopped when the watching stops. `tour` says what to look at.
     """
     environ = dict(os.environ if env is None else env)  # as it is now: the screen library is told of things in ours
-    output = _output_file() if options.screen else None
+    try:
+        output = run_log.new_log() if options.screen else None
+    except OSError as error:
+        say(f"nothing was started: there is no place for the program's output ({error.strerror}); set XDG_STATE_HOME or TMPDIR")
+        return FAILED
     if output is not None:
         from tuimon.app import warm_up
 
@@ -90,16 +94,10 @@ def run(
     return status
 
 
-def _output_file() -> Path:
-    handle, name = tempfile.mkstemp(prefix="tuimon-run-", suffix=".log")
-    os.close(handle)
-    return Path(name)
-
-
 def _streams(output: Path | None, options: Options, stack: contextlib.ExitStack) -> dict[str, Any]:
     """Where the program's own output goes: our data on stdout must stay parseable, and a screen must stay whole."""
     if output is not None:
-        file = stack.enter_context(output.open("ab"))
+        file = stack.enter_context(run_log.opened(output))
         return {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
     return {} if options.output is not None or not options.reported else {"stdout": sys.stderr.fileno()}
 
@@ -169,10 +167,11 @@ def _see_out(process: subprocess.Popen[bytes], output: Path | None, *, told: boo
 
 
 def _end_of(output: Path) -> str:
-    """The last of what a program has printed: that may be gigabytes."""
-    with output.open("rb") as file:
+    """The last of what a program has printed: that may be gigabytes. Nothing where it is gone, as somebody may remove it."""
+    with contextlib.suppress(OSError), output.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_OF_END))
         return file.read(MOST_OF_END).decode("utf-8", errors="replace")
+    return ""
 
 
 class _Relay:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tuimon.app import Feed, Group, run_monitor
+from tuimon.app import run_monitor
+from tuimon.app.feed import Feed, Group
 from tuimon.app.tour import Tour
 from tuimon.commands.options import Options, say
 from tuimon.commands.watch import report

@@ -18,6 +18,7 @@ from tuimon.attach import interpreter, preflight, procfs
 from tuimon.attach.find import belongings
 from tuimon.attach.inject import ptrace
 from tuimon.attach.refusal import Refused
+from tuimon.doctor import installation
 from tuimon.doctor.checks import Check, TooSlow, note, ok, problem, within
 
 CAP_SYS_NICE = 23
@@ -45,6 +46,7 @@ def _here() -> list[Check]:
         found = [problem("machine", "system", f"{what}: {refusal.sentence}", "tuimon run -- python train.py")]
     version = platform.python_version()
     found.append(ok("machine", "tuimon", f"tuimon {__version__} on Python {version}, {sys.executable}"))
+    found.append(installation.check())
     container = _own_container()
     if container:
         found.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from tuimon.draw.text import cells
+from tuimon.draw.text import cells, clean, one_line
 
 Run = tuple[str, str | None, str | None, frozenset[str]]
 """Text, its colour and its ground ("#rrggbb"; None: the screen's own), and attributes of a theme: bold, dim, .."""
@@ -37,6 +37,7 @@ def svg(rows: Sequence[Sequence[Run]], width: int, height: int, *, title: str, g
     for y, row in enumerate(rows[:height]):
         x = 0
         for words, color, behind, attributes in _joined(_turned(run, ground, text) for run in row):
+            words = one_line(words)  # of control characters an XML file may have none, and a name may hold any
             size = cells(words)
             left = _number(EDGE + x * CELL)
             if behind is not None:
@@ -56,7 +57,7 @@ def svg(rows: Sequence[Sequence[Run]], width: int, height: int, *, title: str, g
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" {size_of_it} role="img">',
-            f"<title>{escape(title, quote=False)}</title>",
+            f"<title>{escape(clean(title), quote=False)}</title>",
             f"<style>text{{font:{SIZE}px {FONTS};white-space:pre;fill:{text}}}{styles}</style>",
             f'<rect width="{across}" height="{down}" rx="6" fill="{ground}"/>',
             *grounds,

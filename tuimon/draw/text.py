@@ -62,6 +62,11 @@ def clean(text: str) -> str:
     return "".join(out)
 
 
+def one_line(text: str) -> str:
+    """The same for a text of any length, of which nothing is cut."""
+    return "".join(clean(text[at : at + LONGEST]) for at in range(0, len(text), LONGEST))
+
+
 # what a terminal may act on, and halves of surrogate pairs, which no stream can write
 _ACTED_ON = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _IN_A_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f{_ACTED_ON}]")

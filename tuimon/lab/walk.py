@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from tuimon import toml
 from tuimon.lab import state
 from tuimon.lab.numbers import BANDWIDTH, INTENSITY, PEAK, NumberError, Quantity, parse, write
 from tuimon.lab.state import Lab
+from tuimon.plain import NotPlain, open_plain
 
 DEFAULT = "roofline"
 MOST_BYTES = 1 << 20
@@ -107,8 +109,10 @@ def load_walk(path: Path | None = None) -> Walk:
     """The walk in a file; None: the one that comes with tuimon. Raises WalkError."""
     path = path if path is not None else shipped_folder() / f"{DEFAULT}.toml"
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             data = file.read(MOST_BYTES + 1)
+    except NotPlain as error:
+        raise WalkError(f"{path} {error.sentence}") from None
     except OSError as error:
         raise WalkError(f"{path}: cannot be read: {error.strerror or error}") from None
     if len(data) > MOST_BYTES:

@@ -7,12 +7,12 @@ count from the attach; the last word of a process is `tuimon_up 0`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
 from tuimon import plain
+from tuimon.draw.text import harmless
 from tuimon.model import Model
 from tuimon.model.statistics import Durations
 from tuimon.model.steps.parts import CATEGORIES
@@ -202,7 +202,7 @@ def _durations(metrics: Metrics, name: str, told: str, labels: Labels, durations
 
 def _escaped(text: str) -> str:
     """A label's value: cut, with nothing in it that a terminal would act on, and escaped as the format wants it."""
-    text = re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]", "?", text[:MOST_TEXT])
+    text = harmless(text[:MOST_TEXT]).replace("\t", "?")
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

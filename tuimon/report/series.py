@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import IO, Any
 
 from tuimon import events as ev
+from tuimon.draw.text import harmless_line
 from tuimon.model import Model
 from tuimon.model.steps.parts import CATEGORIES, StepAccount
 from tuimon.report.seen import StepsSeen
@@ -157,6 +158,6 @@ class Member:
 
 
 def harmless(text: str) -> str:
-    """A text of the job's as one cell that no spreadsheet calculates."""
-    text = re.sub(r"[\x00-\x1f\x7f]", " ", text)
+    """A text of the job's as one cell that no spreadsheet calculates, and that does nothing to a terminal."""
+    text = harmless_line(re.sub(r"[\x00-\x1f]", " ", text))
     return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text

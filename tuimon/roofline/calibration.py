@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import re
-import stat
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tuimon import toml
+from tuimon.plain import NotPlain, open_plain
 from tuimon.roofline.machines import BOUNDARIES, DTYPES, Bandwidth, Machine, Peak, PeakKey
 
 SCHEMA = 1
@@ -186,11 +186,10 @@ def _moved_aside(path: Path) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise CalibrationError("not a regular file")
+        with os.fdopen(open_plain(path), "rb") as file:
             data = file.read(MOST_BYTES + 1)
+    except NotPlain as error:
+        raise CalibrationError(f"it {error.sentence}") from None
     except OSError as error:
         raise CalibrationError(f"{error.strerror or error}") from None
     if len(data) > MOST_BYTES:

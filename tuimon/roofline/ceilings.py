@@ -7,6 +7,7 @@ rate, and which of the four it is goes with it everywhere.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tuimon import toml
+from tuimon.plain import NotPlain, open_plain
 
 if TYPE_CHECKING:
     from tuimon.roofline.machines import Bandwidth, Machine, Peak, Sparsity, Unit
@@ -238,10 +240,10 @@ def _quoted(names: Iterable[str]) -> str:
 def read_file(path: Path) -> bytes:
     """The bytes of a file of ceilings. Raises CeilingError where it cannot be read, or is none by its size."""
     try:
-        if path.is_fifo():  # reading it would wait for ever, at the start of every command
-            raise CeilingError(f"{path}: cannot be read: it is a pipe, no file")
-        with path.open("rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             data = file.read(_MOST_BYTES + 1)
+    except NotPlain as error:
+        raise CeilingError(f"{path} {error.sentence}") from None
     except OSError as error:
         raise CeilingError(f"{path}: cannot be read: {error.strerror or error}") from None
     if len(data) > _MOST_BYTES:

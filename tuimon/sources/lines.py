@@ -26,8 +26,7 @@ class Lines:
 
     def __init__(self, pid: int | None = None) -> None:
         """`pid`: the process whose files they are; None: files are looked for as tuimon itself finds them."""
-        self._pid = pid
-        self._uid = None if pid is None else _user_of(pid)
+        self.of_job = None if pid is None else plain.JobFiles(pid)
         self._code_file: dict[int, str] = {}
         self._told: set[tuple[str, int]] = set()
         self._files: OrderedDict[str, list[str]] = OrderedDict()
@@ -60,7 +59,7 @@ class Lines:
     def _text(self, file: str, line: int) -> str:
         lines = self._files.get(file)
         if lines is None:
-            lines = self._files[file] = _lines(file, self._pid, self._uid)
+            lines = self._files[file] = _lines(file, self.of_job)
             if len(self._files) > MOST_FILES:
                 self._files.popitem(last=False)
         else:
@@ -68,29 +67,15 @@ class Lines:
         return lines[line - 1].strip()[:LONGEST_LINE] if 0 < line <= len(lines) else ""
 
 
-def _lines(file: str, pid: int | None, uid: int | None) -> list[str]:
+def _lines(file: str, of_job: plain.JobFiles | None) -> list[str]:
     """The lines of a source file; none where it cannot be read, or is no ordinary file of a sane size."""
     if not os.path.isabs(file) or not file.endswith((".py", ".pyw")):
         return []
     try:
-        if pid is None:
-            handle = plain.open_plain(file, most=LARGEST_FILE)
-        elif uid is None:
-            return []
-        else:
-            handle = plain.open_of_job(file, pid, uid, most=LARGEST_FILE)
+        handle = (plain.open_plain if of_job is None else of_job.open)(file, most=LARGEST_FILE)
         with os.fdopen(handle, "rb") as source:
             data = source.read(LARGEST_FILE)
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return data.decode(encoding).splitlines()
     except (OSError, SyntaxError, UnicodeError, LookupError, ValueError):
         return []
-
-
-def _user_of(pid: int) -> int | None:
-    """Whose process it is; None where it is gone."""
-    try:
-        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
-            return next((int(line.split()[1]) for line in status if line.startswith("Uid:")), None)
-    except (OSError, ValueError, IndexError):
-        return None

@@ -7,14 +7,15 @@ could be read, in that part and a sentence. Memory is bounded by the chunk, not 
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import re
-import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from tuimon.plain import NotPlain, open_plain
 from tuimon.sources import glog
 from tuimon.sources.opened import Progress, no_progress
 
@@ -57,17 +58,10 @@ _CSV = re.compile(r'(?:==PROF==|"?ID"?,"?Process ID"?)', re.MULTILINE)
 def opened(path: Path) -> IO[bytes]:
     """The file, open. Raises Unreadable, and never waits for the other end of a fifo."""
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise Unreadable(f"cannot be opened: {(error.strerror or str(error)).lower()}") from None
-    except ValueError:  # a name with a NUL in it
-        raise Unreadable("is no name that a file can have") from None
-    mode = os.fstat(number).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(number)
-        what = "a directory" if stat.S_ISDIR(mode) else "a fifo" if stat.S_ISFIFO(mode) else "no ordinary file"
-        raise Unreadable(f"is {what}; tuimon reads ordinary files, and folders of them")
-    return os.fdopen(number, "rb")
+        return os.fdopen(open_plain(path), "rb")
+    except NotPlain as error:
+        reads = "; tuimon reads ordinary files, and folders of them" if error.errno == errno.EINVAL else ""
+        raise Unreadable(error.sentence + reads) from None
 
 
 class Text:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
 
 from tuimon.app.scene import Scene
 from tuimon.draw.text import Line, clean, cut
+from tuimon.plain import JobFiles, NotPlain, open_plain
 
 MOST_BYTES = 4 << 20
 AROUND = 4
@@ -26,24 +26,24 @@ class Excerpt:
     """Unix time of the file's last change."""
 
 
-def read_excerpt(file: str, line: int, around: int = AROUND) -> Excerpt:
-    """The lines around `line` (from 1 on). Reads regular files only, so that no pipe or device can hold the monitor up."""
+def read_excerpt(file: str, line: int, around: int = AROUND, files: JobFiles | None = None) -> Excerpt:
+    """The lines around `line` (from 1 on). What is no ordinary file is not opened: the job has named it.
+
+    `files`: those of the job, for its own eyes; None: the file is looked for as tuimon itself finds it.
+    """
     if not file or file.startswith("<"):
         return Excerpt(why_not="the code has no file")
     try:
-        # NONBLOCK: a path that is a pipe by now must not hang the open itself
-        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        return Excerpt(why_not=f"{file} cannot be read here: {getattr(error, 'strerror', None) or error}")
-    try:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode):
-            return Excerpt(why_not=f"{file} is not a regular file")
-        data = os.read(handle, MOST_BYTES)
+        handle = (open_plain if files is None else files.open)(file)
+        try:
+            facts = os.fstat(handle)
+            data = os.read(handle, MOST_BYTES)
+        finally:
+            os.close(handle)
+    except NotPlain as error:
+        return Excerpt(why_not=f"{file} {error.sentence}")
     except OSError as error:
         return Excerpt(why_not=f"{file} cannot be read here: {error.strerror or error}")
-    finally:
-        os.close(handle)
     text = data.decode("utf-8", errors="replace").split("\n")
     if not 1 <= line <= len(text):
         return Excerpt(why_not=f"{file} has no line {line} now", modified_s=facts.st_mtime)
@@ -57,7 +57,7 @@ def read_here(scene: Scene, file: str, line: int, around: int = AROUND) -> Excer
     host or have come here together with the program: whether the file has changed since is said."""
     if scene.host is not None and scene.replay is None and scene.model.target.how != "file":
         return Excerpt(why_not=f"{file or 'the code'} is on {clean(scene.host)}: files of another host are not read")
-    return read_excerpt(file, line, around)
+    return read_excerpt(file, line, around, scene.job_files)
 
 
 def read_whole(scene: Scene, file: str, line: int) -> Excerpt:
