@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -15,9 +16,14 @@ from tuimon.commands.parser import make_parser
 from tuimon.commands.places import why_no_file, why_no_folder
 from tuimon.config import SETTINGS, resolve
 
+SELDOM = 20_000, 20, 50
+"""So often Python looks for garbage in cycles: loading makes hundreds of thousands of objects and no garbage, and to look
+through them again and again is a tenth of the time until the first picture."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run tuimon with the arguments (those of the process where none are given); gives the exit status."""
+    gc.set_threshold(*SELDOM)
     _open_streams()
     given = sys.argv[1:] if argv is None else list(argv)
     if given == ["relay"]:  # the far end of `attach ssh://..`: a protocol on stdin and stdout, not for people

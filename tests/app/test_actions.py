@@ -19,7 +19,7 @@ from tuimon.app.keymap.main import PANEL_KEYS, ZOOMS
 from tuimon.app.lab.app import LabApp
 from tuimon.app.lab.keys import lab_subject
 from tuimon.app.look.roles import ROLES
-from tuimon.app.panels import PANELS
+from tuimon.app.panels.all import PANELS
 from tuimon.app.panels.frame import PanelLines
 from tuimon.app.panels.help import Subject, at_a_glance, lines, of_panel
 from tuimon.app.picker.app import PickerApp

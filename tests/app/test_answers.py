@@ -16,7 +16,8 @@ from tests.support.points import compute, h100, windows
 from tests.support.scenes import WHOLE, before_attach, lost, stopped
 from tuimon import events as ev
 from tuimon.app.look.roles import ROLES
-from tuimon.app.panels import BY_ID, OVER, PANELS, overview
+from tuimon.app.panels import overview
+from tuimon.app.panels.all import BY_ID, OVER, PANELS
 from tuimon.app.scene import Panel, PanelView
 from tuimon.app.screens.steady import HOLD_S, Steady, shape
 from tuimon.draw.text import Line

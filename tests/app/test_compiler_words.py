@@ -12,10 +12,11 @@ from tests.support.fake_feed import MS, Job, S, Script, busy, compiling, ended
 from tests.support.monitor import Driven, drive
 from tuimon import events as ev
 from tuimon.accepted import NAME, load
-from tuimon.app.details import frames, open_page
+from tuimon.app.details import frames
 from tuimon.app.details.boundary import lines as boundary_lines
+from tuimon.app.details.opening import open_page
 from tuimon.app.details.source import Excerpt
-from tuimon.app.panels import BY_ID
+from tuimon.app.panels.all import BY_ID
 from tuimon.app.panels.boundaries import reason_words
 from tuimon.app.panels.frames import state_words
 from tuimon.app.scene import Scene

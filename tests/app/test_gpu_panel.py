@@ -11,9 +11,10 @@ from tests.support.fake_feed import S
 from tests.support.gpu_scenes import GIB, MACHINES, eight, gpu, host, lost, mig, no_gpu, one, processes, silent
 from tests.support.monitor import Driven, drive, settings
 from tuimon import events as ev
-from tuimon.app.details import open_page
+from tuimon.app.details.opening import open_page
 from tuimon.app.details.tracks import in_words
-from tuimon.app.panels import BY_ID, gpus
+from tuimon.app.panels import gpus
+from tuimon.app.panels.all import BY_ID
 from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.host import in_tree
 from tuimon.app.plan import plan

@@ -8,8 +8,10 @@ from tests.app.test_panels import draw, scene, text, top
 from tests.support.fake_feed import MODEL, MS, SCENES, Job, S, Script, busy, ended
 from tests.support.monitor import Driven, drive
 from tuimon import events as ev
-from tuimon.app.details import open_page, step
-from tuimon.app.panels import BY_ID, log, tiny
+from tuimon.app.details import step
+from tuimon.app.details.opening import open_page
+from tuimon.app.panels import log, tiny
+from tuimon.app.panels.all import BY_ID
 from tuimon.app.panels.pace import compile_line, latest_compile
 from tuimon.app.scene import PanelView
 from tuimon.draw.text import line_cells

@@ -9,8 +9,9 @@ import pytest
 from tests.app.test_panels import draw, text
 from tests.sources.logs import BREAK, FILE, GRAPH, ids, line, metrics, model, start
 from tuimon import events as ev
-from tuimon.app.details import open_about, open_page
-from tuimon.app.panels import BY_ID, PANELS, target
+from tuimon.app.details.opening import open_about, open_page
+from tuimon.app.panels import target
+from tuimon.app.panels.all import BY_ID, PANELS
 from tuimon.app.panels.frames import calls_words
 from tuimon.app.scene import Scene
 from tuimon.draw.glyphs import GLYPH_SETS

@@ -11,8 +11,8 @@ from tests.app.steps_scene import slow_job
 from tests.support.fake_feed import busy
 from tests.support.monitor import Driven, drive, settings
 from tuimon.app.filtering import matches
-from tuimon.app.panels import PANELS
 from tuimon.app.panels import points as panel
+from tuimon.app.panels.all import PANELS
 from tuimon.app.plane import Plane
 from tuimon.app.scene import PanelView
 from tuimon.app.screens.page import PageScreen

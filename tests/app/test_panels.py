@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import random
 
 import pytest
 
+from tests.model.dump import dump
 from tests.support.fake_feed import ATTACHED, MS, SCENES, Job, S, Script, busy, gpus, many
 from tuimon import events as ev
-from tuimon.app.details import open_page
+from tuimon.app.details.opening import open_page
 from tuimon.app.keymap.foot import foot
 from tuimon.app.look.roles import ROLES
-from tuimon.app.panels import BY_ID, PANELS, overview, target, tiny
+from tuimon.app.panels import overview, target, tiny
+from tuimon.app.panels.all import BY_ID, PANELS
 from tuimon.app.panels.frame import fitted, sentence
 from tuimon.app.panels.log import row_text
 from tuimon.app.scene import Panel, PanelView, Scene
@@ -28,6 +31,20 @@ def scene(events: list[ev.Event], glyphs: str = "braille", later_s: float = 0.0,
     model = Model()
     model.apply(events)
     return Scene(model, GLYPH_SETS[glyphs], model.now_ns + int(later_s * S), CEILINGS, **more)  # type: ignore[arg-type]
+
+
+@functools.cache
+def folded(name: str) -> Model:
+    """The model of a scene, folded once for all that only look at it."""
+    model = Model()
+    model.apply(SCENES[name]())
+    return model
+
+
+def known(name: str, glyphs: str = "braille") -> Scene:
+    """A scene by its name."""
+    model = folded(name)
+    return Scene(model, GLYPH_SETS[glyphs], model.now_ns, CEILINGS)
 
 
 def text(lines: list[Line]) -> str:
@@ -61,7 +78,7 @@ def sound(lines: list[Line], width: int, height: int, glyphs: str) -> None:
 @pytest.mark.parametrize("name", sorted(SCENES))
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.id)
 def test_any_data_at_any_size(panel: Panel, name: str, glyphs: str) -> None:
-    what = scene(SCENES[name](), glyphs)
+    what = known(name, glyphs)
     sizes = random.Random(f"{panel.id} {name}")
     for width, height in [
         (1, 1),
@@ -77,7 +94,7 @@ def test_any_data_at_any_size(panel: Panel, name: str, glyphs: str) -> None:
 @pytest.mark.parametrize("glyphs", sorted(GLYPH_SETS))
 @pytest.mark.parametrize("name", sorted(SCENES))
 def test_the_lines_around_the_panels(name: str, glyphs: str) -> None:
-    what = scene(SCENES[name](), glyphs)
+    what = known(name, glyphs)
     status = target.Status(frozen=37, hertz=1.0, slow_link=True)
     for width in range(1, 201, 7):
         for height in (1, 2, 5):
@@ -91,7 +108,7 @@ def test_the_lines_around_the_panels(name: str, glyphs: str) -> None:
 @pytest.mark.parametrize("name", sorted(SCENES))
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.id)
 def test_details_of_everything(panel: Panel, name: str) -> None:
-    what = scene(SCENES[name]())
+    what = known(name)
     keys = panel.keys(what, PanelView()) or [None]  # type: ignore[list-item]
     for key in keys[:20]:
         page = open_page(panel.id, what, key)
@@ -101,6 +118,20 @@ def test_details_of_everything(panel: Panel, name: str) -> None:
         for width in (10, 40, 80, 200):
             lines = page[1](what, width).lines
             sound(fitted(lines, width, len(lines), what.glyphs), width, len(lines), "braille")
+
+
+@pytest.mark.parametrize("name", sorted(SCENES))
+def test_what_draws_changes_nothing(name: str) -> None:
+    what = scene(SCENES[name]())
+    before = dump(what.model)
+    for panel in PANELS:
+        draw(panel, what, 120, 37, focused=True)
+        for key in panel.keys(what, PanelView())[:3]:
+            page = open_page(panel.id, what, key)
+            assert page is not None
+            page[1](what, 80)
+    top(what)
+    assert dump(what.model) == before
 
 
 def test_an_empty_panel_says_what_would_fill_it() -> None:

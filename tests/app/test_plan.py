@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tuimon.app.panels import PANELS
+from tuimon.app.panels.all import PANELS
 from tuimon.app.plan import Box, Plan, plan
 
 

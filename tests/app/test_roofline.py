@@ -9,9 +9,9 @@ from tests.support.fake_feed import SCENES, Script, busy
 from tests.support.monitor import Driven, drive, settings
 from tests.support.points import BF16, compute, cpu, h100, windows
 from tuimon import events as ev
-from tuimon.app.details import open_page
+from tuimon.app.details.opening import open_page
 from tuimon.app.details.roofline import lines as page_of_point
-from tuimon.app.panels import BY_ID
+from tuimon.app.panels.all import BY_ID
 from tuimon.app.panels.frame import fitted
 from tuimon.app.plane import Plane
 from tuimon.app.scene import PanelView, Scene

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.fake_feed import Job
-from tuimon.app.panels import PANELS
+from tuimon.app.panels.all import PANELS
 from tuimon.app.scene import PanelView, Scene
 from tuimon.app.still import still
 from tuimon.draw.glyphs import BRAILLE

@@ -13,7 +13,7 @@ from tests.support.fake_feed import LONG, WIDE, FakeFeed, FakeFleet, Job, S, bus
 from tests.support.monitor import Driven, drive, settings
 from tuimon import events as ev
 from tuimon.app.details import step as page
-from tuimon.app.panels import BY_ID
+from tuimon.app.panels.all import BY_ID
 from tuimon.app.panels.now import step_chart
 from tuimon.app.panels.timeline import (
     CAUSES,

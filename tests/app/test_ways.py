@@ -16,7 +16,8 @@ from tests.support.monitor import Driven, drive, settings
 from tests.support.points import compute, h100, windows
 from tests.support.scenes import WHOLE, before_attach
 from tuimon import events as ev
-from tuimon.app.details import narrowed, open_about, open_source
+from tuimon.app.details import narrowed
+from tuimon.app.details.opening import open_about, open_source
 from tuimon.app.details.paged import Link, Paged, Source, paged
 from tuimon.app.panels import findings as panel
 from tuimon.app.screens.page import PageScreen
@@ -328,9 +329,9 @@ def test_a_file_that_cannot_be_read_here_says_why_and_shows_what_the_job_told(tm
     boundary.source = "largest = norm.item()"
     drawn = open_source(what, Source("/home/user/project/model.py", 57, "forward", ("why",)))[1](what, 80)
     said = text(drawn.lines)
-    assert "cannot be read here" in said and "largest = norm.item()" in said and drawn.copied.endswith("largest = norm.item()")
+    assert "cannot be opened: no such file" in said and "largest = norm.item()" in said and drawn.copied.endswith("largest = norm.item()")
     os.mkfifo(tmp_path / "pipe.py")
-    assert "is not a regular file" in text(open_source(what, Source(str(tmp_path / "pipe.py"), 3))[1](what, 200).lines)
+    assert "is a fifo" in text(open_source(what, Source(str(tmp_path / "pipe.py"), 3))[1](what, 200).lines)
     (tmp_path / "model.py").write_text("a\nb\n")
     assert "has no line 9 now" in text(open_source(what, Source(str(tmp_path / "model.py"), 9))[1](what, 200).lines)
 

@@ -55,7 +55,7 @@ def measure(rounds: int) -> table.Section:
     with tempfile.TemporaryDirectory(prefix="tuimon-bench-") as folder:
         env = jobs.environment(Path(folder))
         env.update({"PYTHONUTF8": "1", "PYTHONPATH": str(jobs.ROOT)})
-        for name in ("NO_COLOR", "COLUMNS", "LINES", "SSH_CONNECTION", "TMUX"):
+        for name in ("NO_COLOR", "COLUMNS", "LINES", "SSH_CONNECTION", "TMUX", "PYTHONDONTWRITEBYTECODE"):
             env.pop(name, None)
         started(env)  # compiles what is not compiled yet
         gate = noise.Gate()

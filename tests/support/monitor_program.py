@@ -18,6 +18,7 @@ import threading
 import time
 from typing import Any
 
+from tests.support import as_started  # noqa: F401 - before what is loaded next
 from tests.support.fake_feed import MS, FakeFeed, FakeFleet, S, Script, ended
 from tuimon import events as ev
 from tuimon.app import run_monitor
@@ -89,7 +90,7 @@ def tell_pictures(path: str) -> None:
     def told(screen: MainScreen, *args: Any, **named: Any) -> int:
         nonlocal pictures, still
         changed = sync(screen, *args, **named)
-        pictures, still = pictures + 1, 0 if changed else still + 1
+        pictures, still = pictures + 1, 0 if changed or screen.monitor.plane.reading else still + 1
         with open(f"{path}.new", "w", encoding="utf-8") as file:
             json.dump({"pictures": pictures, "still": still, "slow": screen.monitor.pump.slow_link}, file)
         os.replace(f"{path}.new", path)

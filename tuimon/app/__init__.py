@@ -6,16 +6,18 @@ import importlib
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from tuimon.app.feed import Feed, Group
-from tuimon.app.picker.candidate import Candidate
-from tuimon.app.tour import Tour
 from tuimon.app.tty.terminal import prepare_environment, why_no_screen
 
-__all__ = ["Candidate", "Feed", "Group", "pick", "run_monitor", "warm_up", "why_no_screen"]
+if TYPE_CHECKING:
+    from tuimon.app.feed import Feed, Group
+    from tuimon.app.picker.candidate import Candidate
+    from tuimon.app.tour import Tour
 
-Found = TypeVar("Found", bound=Candidate)
+__all__ = ["pick", "run_monitor", "warm_up", "why_no_screen"]
+
+Found = TypeVar("Found", bound="Candidate")
 
 
 def warm_up() -> None:

@@ -6,13 +6,16 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tuimon.app.doing import Doing
+from tuimon.app.doing import PAGES, Doing
 from tuimon.app.everywhere import Everywhere
 from tuimon.app.feed import LET_GO_S, Feed, Group
+from tuimon.app.later import Later
 from tuimon.app.panels.target import Status
 from tuimon.app.plane import Plane
 from tuimon.app.pump import Pump
@@ -20,12 +23,14 @@ from tuimon.app.ranks import Standings
 from tuimon.app.recording import Recordings
 from tuimon.app.replaying import Replay
 from tuimon.app.scene import Rank, Scene, Standing
-from tuimon.app.screens.help import HelpScreen
-from tuimon.app.screens.lab import LabScreen, LabSession
 from tuimon.app.screens.main import MainScreen
-from tuimon.app.screens.page import PageScreen
 from tuimon.app.settings import Settings
 from tuimon.app.tty import terminal
+
+if TYPE_CHECKING:
+    from tuimon.app.screens.help import HelpScreen
+    from tuimon.app.screens.lab import LabScreen, LabSession
+    from tuimon.app.screens.page import PageScreen
 
 REFUSED = 3
 """The status where tuimon could attach to nothing."""
@@ -58,8 +63,9 @@ class MonitorApp(Doing, Everywhere[None]):
         """What was recorded up to the end, in a sentence."""
         self._timer: Timer | None = None
         self._signals = terminal.Signals(self._leave_for_signal)
-        self.plane = Plane(settings.roofline)
-        self.lab_session = LabSession()
+        self.plane = Plane(settings.roofline, reading=settings.figures is not None)
+        self.ceilings = settings.ceilings
+        self._later = Later(settings.figures)
         self._standings = Standings()
         self._seen: tuple[tuple[int, int], tuple[Rank, ...], tuple[Standing, ...]] | None = None
         """All ranks as they were looked at last: a key asks for them several times, and they may be hundreds."""
@@ -69,6 +75,13 @@ class MonitorApp(Doing, Everywhere[None]):
         self._message_until = 0
         self._leaving = False
         self._detaching: threading.Thread | None = None
+
+    @cached_property
+    def lab_session(self) -> LabSession:
+        """The lab as it was left."""
+        from tuimon.app.screens.lab import LabSession
+
+        return LabSession()
 
     # ------------------------------------------------------------------------------------------ start
 
@@ -97,7 +110,11 @@ class MonitorApp(Doing, Everywhere[None]):
         """The one timer, at another pace."""
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.set_interval(seconds, self.pump.tick)
+        self._timer = self.set_interval(seconds, self._beat)
+
+    def _beat(self) -> None:
+        self._look_for_later()
+        self.pump.tick()
 
     def terminal_gone(self) -> bool:
         """Whether the terminal hung up."""
@@ -116,13 +133,31 @@ class MonitorApp(Doing, Everywhere[None]):
         if not self.screen_stack:  # a late call, on the way out
             return
         self.replay.look()
-        screen = self.screen
-        if isinstance(screen, (MainScreen, PageScreen)):
-            screen.sync(self.scene(), self._status(), self.still_scene(), self._clock())
-        elif isinstance(screen, LabScreen):
-            screen.sync(self.panel_scene(), self._status(), self._clock())
-        elif isinstance(screen, HelpScreen):
-            screen.tell(self._status().message)
+        screen, scope = self.screen, getattr(self.screen, "SCOPE", "")
+        if isinstance(screen, MainScreen) or scope in PAGES:
+            cast("MainScreen | PageScreen", screen).sync(self.scene(), self._status(), self.still_scene(), self._clock())
+        elif scope == "lab":
+            cast("LabScreen", screen).sync(self.panel_scene(), self._status(), self._clock())
+        elif scope == "help":
+            cast("HelpScreen", screen).tell(self._status().message)
+
+    def _look_for_later(self) -> None:
+        """Load what the first picture does not need once it is on the terminal, or on its way there."""
+        if self.is_headless or self.painter.bytes:
+            self._later.begin()
+        self._take_later()
+
+    def _take_later(self) -> None:
+        """What was loaded and read behind the first picture, once it is there."""
+        there, figures = self._later.take()
+        if not there:
+            return
+        self.recordings.load()
+        if figures is not None:
+            self.ceilings, self.plane.compute, self.plane.reading = figures.ceilings, figures.roofline, False
+            self.main.panels["roofline"].view.touch()
+            if figures.problems:
+                self.say("; ".join((*self.settings.problems, *figures.problems)))
 
     # ------------------------------------------------------------------------------------------ what is shown
 
@@ -157,7 +192,7 @@ class MonitorApp(Doing, Everywhere[None]):
             glyphs=self.settings.glyphs,
             now_ns=shown.now_ns,
             beat_ns=shown.beat_ns,
-            ceilings=self.settings.ceilings,
+            ceilings=self.ceilings,
             plane=self.plane,
             nvml_waiting_s=shown.nvml_waiting_s,
             utc_offset_s=self.utc_offset_s,
@@ -170,6 +205,7 @@ class MonitorApp(Doing, Everywhere[None]):
             verdicts=self._standings.verdicts,
             lateness=self.pump.jobs.of(self.pump.selected) if self.pump.jobs is not None else None,
             replay=self.replay.where,
+            job_files=getattr(self.pump.watched[self.pump.selected].feed, "job_files", None),
         )
 
     @property

@@ -10,23 +10,17 @@ from tuimon import events as ev
 from tuimon.app import accepting
 from tuimon.app.action import Scope
 from tuimon.app.commands import Command, Place, listed
-from tuimon.app.details import open_page, step
 from tuimon.app.keymap import HEADINGS
-from tuimon.app.lab.keys import lab_subject
 from tuimon.app.panels.frame import plural
-from tuimon.app.panels.help import Subject, of_panel
 from tuimon.app.scene import Panel
 from tuimon.app.screens import points
-from tuimon.app.screens.lab import LabScreen
-from tuimon.app.screens.page import PageScreen
-from tuimon.app.screens.step import StepScreen
-from tuimon.app.screens.window import WindowScreen
-from tuimon.app.still import still
-from tuimon.roofline.ceilings import Ceiling
-from tuimon.roofline.points import Point
 
 if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp
+    from tuimon.app.panels.help import Subject
+    from tuimon.app.screens.page import PageScreen
+    from tuimon.roofline.ceilings import Ceiling
+    from tuimon.roofline.points import Point
 
 PAGES: tuple[Scope, ...] = ("page", "step", "window")
 
@@ -51,6 +45,8 @@ class Doing:
 
     def freeze(self) -> None:
         """Stop the screen, or let it catch up. The model takes everything in all the while."""
+        from tuimon.app.still import still
+
         if self._app.stills is None:
             self._app.events_at_freeze = self._app.pump.events
             now = self._app.scene()
@@ -84,6 +80,9 @@ class Doing:
 
     def open_details(self, panel: Panel, key: str | None) -> None:
         """The page behind a row, or behind a panel that has none."""
+        from tuimon.app.details.opening import open_page
+        from tuimon.app.screens.page import PageScreen
+
         page = open_page(panel.id, self._app.panel_scene(), key)
         if page is None:
             self._app.say("there is no row here yet")
@@ -92,6 +91,9 @@ class Doing:
 
     def open_step(self, index: int) -> None:
         """The page of a step."""
+        from tuimon.app.details import step
+        from tuimon.app.screens.step import StepScreen
+
         opened = step.opened(self._app.panel_scene(), index)
         if opened is None:
             self._app.say(f"step {index} is no longer kept")
@@ -107,6 +109,8 @@ class Doing:
 
     def open_windows(self) -> None:
         """The page of profiler windows, from which one is opened."""
+        from tuimon.app.screens.window import WindowScreen
+
         self._app.push_screen(WindowScreen())
 
     def ask_window(self, steps: int) -> None:
@@ -128,6 +132,8 @@ class Doing:
 
     def open_lab(self, point: Point | None = None, ceiling: Ceiling | None = None) -> None:
         """The roofline lab as it was left; with a point and the selected ceiling, on their numbers as a hypothesis."""
+        from tuimon.app.screens.lab import LabScreen
+
         self._app.push_screen(LabScreen(self._app.lab_session, self._app.settings.glyphs, point, ceiling))
 
     def accept(self, key: str, note: str | None) -> None:
@@ -143,16 +149,20 @@ class Doing:
 
     def subject(self) -> Subject:
         """What the help is to be about."""
+        from tuimon.app.panels.help import Subject, of_panel
+
         app, screen = self._app, self._app.screen
-        if isinstance(screen, LabScreen):
+        over: Scope = getattr(screen, "SCOPE", "page")
+        if over == "lab":
+            from tuimon.app.lab.keys import lab_subject
+
             return lab_subject()
         if screen is app.main:
             panel = app.main.focused_panel.panel
             scope: Scope = "roofline" if panel.id == points.PANEL else "main"
             return of_panel(panel, scope, app.several, app.replay.is_played, app.panel_scene().model.slowness.rule)
-        if isinstance(screen, PageScreen):
-            return Subject(screen.SCOPE, screen.page_title, PAGE_TEXT, app.several)
-        over: Scope = getattr(screen, "SCOPE", "page")
+        if over in PAGES:
+            return Subject(over, cast("PageScreen", screen).page_title, PAGE_TEXT, app.several)
         return Subject(over, HEADINGS[over], (), app.several)
 
     def commands(self) -> Iterable[Command]:
@@ -164,7 +174,7 @@ class Doing:
         panels = [replay, Place("main", main), roofline] if app.replay.is_played else [Place("main", main), roofline, replay]
         pages = [Place(scope, why_not=f"only on {HEADINGS[scope]}") for scope in PAGES]
         lab = Place("lab", why_not="only in the lab (L)")
-        if isinstance(screen, LabScreen):
+        if getattr(screen, "SCOPE", "") == "lab":
             return listed(app, [Place("lab", screen), *panels, *pages], app.several)
         if screen is main:
             first = roofline if main.focus_id == points.PANEL else panels[0]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from textual.screen import Screen
 
 from tuimon.app.commands import Command, do
 from tuimon.app.look.themed import ThemedApp
-from tuimon.app.panels.help import Subject
-from tuimon.app.screens.help import HelpScreen
-from tuimon.app.screens.palette import PaletteScreen
-from tuimon.app.screens.themes import ThemesScreen
 from tuimon.app.tty import terminal
-from tuimon.draw.glyphs import GlyphSet
-from tuimon.draw.text import clean, cut
+from tuimon.draw.text import clean, cut, one_line
+
+if TYPE_CHECKING:
+    from tuimon.app.panels.help import Subject
+    from tuimon.draw.glyphs import GlyphSet
 
 Result = TypeVar("Result")
 
@@ -52,14 +51,22 @@ class Everywhere(ThemedApp[Result], Generic[Result]):
         """Why something cannot be done here, by `Action.why_not`; "": it can."""
         return COLOURS_OFF if what == "colour" and self.colour_off else ""
 
+    def _is_open(self, *scopes: str) -> bool:
+        """Whether one of these screens is on top. They are loaded when they are wanted."""
+        return getattr(self.screen, "SCOPE", "") in scopes
+
     def action_help(self) -> None:
         """The help of the screen on top."""
-        if not isinstance(self.screen, (HelpScreen, PaletteScreen)):
+        if not self._is_open("help", "palette"):
+            from tuimon.app.screens.help import HelpScreen
+
             self.push_screen(HelpScreen(self.subject()))
 
     def action_palette(self) -> None:
         """Find a command by its name."""
-        if not isinstance(self.screen, PaletteScreen):
+        if not self._is_open("palette"):
+            from tuimon.app.screens.palette import PaletteScreen
+
             below: Screen[object] = self.screen
             self.push_screen(PaletteScreen(list(self.commands())), lambda chosen: do(self, chosen, below))
 
@@ -79,7 +86,9 @@ class Everywhere(ThemedApp[Result], Generic[Result]):
         """The choice of a theme."""
         if self.colour_off:
             self.say(COLOURS_OFF)
-        elif not isinstance(self.screen, ThemesScreen):
+        elif not self._is_open("themes"):
+            from tuimon.app.screens.themes import ThemesScreen
+
             self.push_screen(ThemesScreen())
 
     def use_theme(self, name: str) -> None:
@@ -88,10 +97,13 @@ class Everywhere(ThemedApp[Result], Generic[Result]):
         self.say(f"theme: {name}")
 
     def copy_text(self, text: str) -> str:
-        """Offer a text to the terminal's clipboard. Gives what there is to say of it, with how the text begins."""
+        """Offer a text to the terminal's clipboard. Gives what there is to say of it, with how the text begins.
+
+        It is one line, and shows all that it is: it holds words of the job's, and may be pasted into a shell.
+        """
         if not self.may_copy:
             return "the clipboard is off (clipboard = false)"
-        whole = text.encode(errors="replace")
+        whole = one_line(text[: MOST_COPIED + 1]).encode()
         kept = whole[:MOST_COPIED].decode(errors="ignore")
         sent = terminal.copy(self, kept)
         begin = cut(clean(kept), SAID, self.glyphs.ellipsis)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from tuimon.events import Event
-from tuimon.model import Model
-from tuimon.model.ranks.jobs import Jobs
+if TYPE_CHECKING:
+    from tuimon.events import Event
+    from tuimon.model import Model
+    from tuimon.model.ranks.jobs import Jobs
 
 
 class Where(Protocol):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tuimon.draw.roofline import Axes
-from tuimon.model import Model
-from tuimon.roofline.ceilings import Ceiling
-from tuimon.roofline.points import Point, Roofline
+if TYPE_CHECKING:
+    from tuimon.draw.roofline import Axes
+    from tuimon.model import Model
+    from tuimon.roofline.ceilings import Ceiling
+    from tuimon.roofline.points import Point, Roofline
 
-Compute = Callable[[Model, "str | None", "str | None", bool], Roofline]
+Compute = Callable[["Model", "str | None", "str | None", bool], "Roofline"]
 """(model, boundary or None, name of a ceiling or None, whether the job runs on this host) -> what is known."""
 
 WHOLE = "process"
@@ -30,6 +31,8 @@ class Plane:
 
     compute: Compute | None = None
     """What makes a roofline of a model; None: nothing does."""
+    reading: bool = False
+    """The figures that it takes are being read: `compute` comes."""
     ceiling: str | None = None
     """The name of the chosen ceiling; None: the one that fits the points best."""
     boundary: str = ""
@@ -39,7 +42,8 @@ class Plane:
     trails: bool = True
     whole: bool = False
     """Only the point of the whole process."""
-    axes: Axes = field(default_factory=Axes)
+    axes: Axes | None = None
+    """Those that the chart had last."""
     rows: dict[int, str] = field(default_factory=dict)
     """Line of the panel -> key of the point that stands there, as drawn last."""
     _of: tuple[Any, ...] | None = None

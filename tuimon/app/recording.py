@@ -6,11 +6,14 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuimon import events as ev
 from tuimon.app.pump import Watched
 from tuimon.draw.format import size
-from tuimon.recorder import Prelude, Recorder
+
+if TYPE_CHECKING:
+    from tuimon.recorder import Prelude, Recorder
 
 MOST_JOBS = 64
 """Of so many it is kept what names things, so that a recording that is begun late makes sense; of more, nothing is."""
@@ -23,11 +26,25 @@ class _Tape:
     def __init__(self, watched: Watched, *, keep: bool) -> None:
         self.watched = watched
         self.recorder: Recorder | None = None
-        self._prelude = Prelude() if keep else None
+        self._prelude: Prelude | None = None
+        self._early: list[Sequence[ev.Event]] | None = [] if keep else None
+        """What came before the prelude could be made of it; None: there is to be none, or it has it all."""
         watched.model.tap = self._put if keep else None
+
+    def load(self) -> None:
+        """Make the prelude: what can write has been loaded, or is to be now."""
+        if self._early is not None:
+            from tuimon.recorder import Prelude
+
+            early, self._early, self._prelude = self._early, None, Prelude()
+            for events in early:
+                self._prelude.put(events)
 
     def begin(self, path: Path) -> None:
         """From here on, and what is needed of before. Raises OSError."""
+        from tuimon.recorder import Recorder
+
+        self.load()
         model, feed = self.watched.model, self.watched.feed
         earlier = self._prelude.events() if self._prelude is not None else ()
 
@@ -40,6 +57,9 @@ class _Tape:
         model.tap = self._put
 
     def _put(self, events: Sequence[ev.Event]) -> None:
+        if self._early is not None:
+            self._early.append(events)
+            return
         if self._prelude is not None:
             self._prelude.put(events)
         if self.recorder is not None:
@@ -48,7 +68,7 @@ class _Tape:
     def end(self) -> str:
         """Close it; gives what was recorded, in a sentence."""
         recorder, self.recorder = self.recorder, None
-        if self._prelude is None:
+        if self._prelude is None and self._early is None:
             self.watched.model.tap = None
         return recorder.close() if recorder is not None else ""
 
@@ -60,6 +80,11 @@ class Recordings:
         live = [one for one in watched if not hasattr(one.feed, "recorded")]  # no file
         self._kept = len(live) <= MOST_JOBS
         self._tapes = [_Tape(one, keep=self._kept) for one in live]
+
+    def load(self) -> None:
+        """From now on keep no more than what a recording would begin with."""
+        for tape in self._tapes:
+            tape.load()
 
     @property
     def on(self) -> bool:
@@ -120,7 +145,7 @@ def _here() -> Path:
 
 
 def _names(tapes: list[_Tape], folder: Path, now: str) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if len(tapes) == 1:
         return [folder / f"tuimon-{_of(tapes[0])}-{now}.tuimon"]
     several = folder / f"tuimon-{len(tapes)}-ranks-{now}"

@@ -9,20 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuimon.app.feed import Feed, Group
-from tuimon.app.plane import Compute
+from tuimon.app.later import Figures
 from tuimon.app.tty import terminal
 from tuimon.app.tty.background import depth, fitting_theme
-from tuimon.model import Model
-from tuimon.roofline.ceilings import CeilingError
-from tuimon.roofline.inforce import Known, known
-from tuimon.roofline.live import roofline
-from tuimon.roofline.points import Roofline
 
 if TYPE_CHECKING:
     from tuimon.app.app import MonitorApp
+    from tuimon.app.feed import Feed, Group
     from tuimon.app.settings import Settings
     from tuimon.app.tour import Tour
+    from tuimon.model import Model
+    from tuimon.roofline.points import Roofline
 
 LOCAL_HZ, SSH_HZ = 4.0, 2.0
 HUNG_UP = 129
@@ -76,8 +73,6 @@ def run(
     mouse = not ssh if mouse is None else mouse
     colours = "none" if colour_off else depth()
     themes, chosen, found = choose_theme(fitting_theme(theme, background, colours), colour_off)
-    told = [*problems, *found]
-    figures = _known(ceilings, told)
     if interval is None:
         hertz = SSH_HZ if ssh else LOCAL_HZ
     else:
@@ -89,9 +84,8 @@ def run(
         hertz=hertz,
         colour_off=colour_off,
         clipboard=clipboard,
-        ceilings=figures.ceilings,
-        roofline=_roofline_of(figures),
-        problems=tuple(told),
+        figures=lambda: _figures(ceilings),
+        problems=(*problems, *found),
     )
     app = MonitorApp(feed, settings) if tour is None else _led(tour, feed, settings)
     if front is not None:
@@ -122,23 +116,25 @@ def collect_seldom() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-def _known(extra: Path | None, problems: list[str]) -> Known:
+def _figures(extra: Path | None) -> Figures:
     """What is known of machines; a file that cannot be used is a message."""
+    gc.freeze()  # all that is loaded stays: nobody needs to look through it again
+    from tuimon.roofline.ceilings import CeilingError
+    from tuimon.roofline.inforce import Known, known
+    from tuimon.roofline.live import roofline
+
+    figures, problems = Known(), list[str]()
     for path in (extra, None):
         try:
-            found = known(path)
+            figures = known(path)
         except CeilingError as error:
             problems.append(str(error))
             continue
-        problems += found.problems
-        return found
-    return Known()
-
-
-def _roofline_of(figures: Known) -> Compute:
-    """What makes a roofline of a model: the processor's figures are of this host, and hold for the jobs that run on it."""
+        problems += figures.problems
+        break
 
     def compute(model: Model, boundary: str | None, ceiling: str | None, here: bool) -> Roofline:
+        """The processor's figures are of this host, and hold for the jobs that run on it."""
         return roofline(model, figures, boundary=boundary, ceiling=ceiling, here=here)
 
-    return compute
+    return Figures(figures.ceilings, compute, tuple(problems))

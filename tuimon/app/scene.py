@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tuimon.app.feed import Where
 from tuimon.app.plane import Plane
-from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.table import Widths
-from tuimon.draw.text import Line
-from tuimon.model import Model
-from tuimon.model.ranks.lateness import Lateness
-from tuimon.model.ranks.verdicts import Verdict
-from tuimon.roofline.ceilings import Ceiling
+
+if TYPE_CHECKING:
+    from tuimon.app.feed import Where
+    from tuimon.draw.glyphs import GlyphSet
+    from tuimon.draw.text import Line
+    from tuimon.model import Model
+    from tuimon.model.ranks.lateness import Lateness
+    from tuimon.model.ranks.verdicts import Verdict
+    from tuimon.plain import JobFiles
+    from tuimon.roofline.ceilings import Ceiling
 
 
 @dataclass(slots=True)  # not frozen: hundreds are made several times a second, and that takes three times as long
@@ -100,6 +103,8 @@ class Scene:
     """What is known of the ranks of this one's job beside each other; None where it is not compared with others."""
     replay: Where | None = None
     """Where the replay stands; None: no recording is played."""
+    job_files: JobFiles | None = None
+    """The files that a job on this host names, as it finds them itself; None: they are looked for as tuimon finds them."""
 
 
 @dataclass(slots=True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tuimon.app.look.themes import Loaded
-from tuimon.app.plane import Compute
-from tuimon.draw.glyphs import GlyphSet
-from tuimon.roofline.ceilings import Ceiling
+if TYPE_CHECKING:
+    from tuimon.app.later import Figures
+    from tuimon.app.look.themes import Loaded
+    from tuimon.app.plane import Compute
+    from tuimon.draw.glyphs import GlyphSet
+    from tuimon.roofline.ceilings import Ceiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,8 @@ class Settings:
     ceilings: tuple[Ceiling, ...] = ()
     roofline: Compute | None = None
     """What makes a roofline of a model; None: the panel shows the ceilings alone."""
+    figures: Callable[[], Figures] | None = None
+    """Reads both, and is asked on a thread once the first picture is there; None: they are what stands above."""
     utc_offset_s: int | None = None
     """Seconds east of Greenwich for times of day; None: this machine's zone."""
     problems: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from tuimon import toml
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.text import Line, cut, line_cells, wrap
+from tuimon.plain import NotPlain, open_plain
 
 HEIGHT = 3
 """Lines of the strip at the bottom."""
@@ -88,8 +90,10 @@ def _stop(entry: dict[str, Any], where: str) -> Stop:
 def load(path: Path, name: str = "tour") -> Tour:
     """The tour in a file; `name` is what it is called on the screen. Raises TourError."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             data = file.read(MOST_BYTES)
+    except NotPlain as error:
+        raise TourError(f"{path} {error.sentence}") from None
     except OSError as error:
         raise TourError(f"{path}: cannot be read: {error.strerror or error}") from None
     return parse(data, path.name, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.color import Color as RichColor
 from rich.style import Style
@@ -12,8 +12,10 @@ from textual.theme import Theme as TextualTheme
 
 from tuimon.app.look.themes import Look, Theme
 from tuimon.app.widgets.line_widget import LineWidget
-from tuimon.draw.svg import Run, svg
 from tuimon.draw.text import Line, exactly, line_cells
+
+if TYPE_CHECKING:
+    from tuimon.draw.svg import Run
 
 ANSI = {
     "black": "#000000", "red": "#cd0000", "green": "#00cd00", "yellow": "#cdcd00", "blue": "#0000ee", "magenta": "#cd00cd",
@@ -110,6 +112,8 @@ def _pictured(color: str | None) -> str | None:
 
 def picture(lines: Sequence[Line], width: int, height: int, theme: Theme, title: str) -> str:
     """These lines as an SVG picture of a terminal in this theme."""
+    from tuimon.draw.svg import svg
+
     look = theme.looks["text"]
     ground, text = DARK_GROUND if theme.dark else LIGHT_GROUND
     ground, text = _pictured(look.background) or ground, _pictured(look.color) or text

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from tuimon.app.scene import Scene
+from typing import TYPE_CHECKING
+
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.text import Line, ascii_only, cells, clean, cut, cut_line, exactly, line_cells, wrap
+
+if TYPE_CHECKING:
+    from tuimon.app.scene import Scene
 
 PanelLines = list[Line]
 

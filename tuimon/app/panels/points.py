@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuimon.app.filtering import matches
 from tuimon.app.scene import PanelView, Scene
-from tuimon.roofline.points import Point
+
+if TYPE_CHECKING:
+    from tuimon.roofline.points import Point
 
 SORTS: tuple[tuple[str, Callable[[Point], Any] | None], ...] = (
     ("time", None),

@@ -1,47 +1,27 @@
-"""The roofline: the chart, the table of its points beside or below it, and what is known of the job's operations as a whole."""
+"""The roofline: what is known of the job's operations as a whole, in words; the chart and its table are `roofline_chart`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from tuimon.app.panels.frame import PanelLines, filter_note, plural, sentence, title_line, why_missing
 from tuimon.app.panels.pace import compiling_words
-from tuimon.app.panels.points import SORTS, arranged, cursor, keys, selected_point
+from tuimon.app.panels.points import SORTS, arranged, keys
 from tuimon.app.panels.standing import answered, told
 from tuimon.app.plane import HYPOTHETICAL
 from tuimon.app.scene import Panel, PanelView, Scene
 from tuimon.draw import format as fmt
-from tuimon.draw.roofline import roofline_lines
-from tuimon.draw.roofline_table import intensity_text, legend_of, of_roof_text, table_lines, traffic
-from tuimon.draw.text import Line, clean, cut, exactly, two_ends, wrap
-from tuimon.roofline.ceilings import Ceiling
-from tuimon.roofline.points import RULE, Point, Roofline
+from tuimon.draw.text import Line, clean, cut, wrap
+from tuimon.roofline.points import RULE
 
-BESIDE_WIDTH = 100
-"""From so many columns on the table stands beside the chart."""
+if TYPE_CHECKING:
+    from tuimon.roofline.ceilings import Ceiling
+    from tuimon.roofline.points import Roofline
 
 BELOW_HEIGHT = 18
-"""From so many lines on there is room for a few rows below it."""
-
-TABLE_PART = 0.46
-"""Of the width, where the table is beside the chart."""
-
-ROWS_BELOW = 4
-
-SHORT_RULE = RULE.replace(" at the stated boundary", "")
-
-
-class _Shown(NamedTuple):
-    """What one drawing of the panel shows, wherever in it."""
-
-    scene: Scene
-    view: PanelView
-    known: Roofline | None
-    ceilings: Sequence[Ceiling]
-    selected: int
-    """Its index in `ceilings`; -1: none."""
+"""From so many lines on there is room for a table, or for a few rows of it."""
 
 
 def ceiling_text(ceiling: Ceiling) -> str:
@@ -50,11 +30,6 @@ def ceiling_text(ceiling: Ceiling) -> str:
         f"{ceiling.name}: {fmt.si(ceiling.peak_flops, 'FLOP/s')}, {fmt.si(ceiling.bandwidth_bytes_s, 'B/s')} "
         f"at {ceiling.boundary}, {ceiling.how}"
     )
-
-
-def _copied(scene: Scene, key: str) -> str:
-    point = next((point for point in scene.plane.points(scene.model) if key in (point.key, point.name)), None)
-    return "; ".join(text for text, _ in _facts(scene, point)) if point is not None else ""
 
 
 def window_words(scene: Scene) -> str:
@@ -124,6 +99,8 @@ def nothing_yet(scene: Scene) -> str:
         if missing:
             return f"not available: {clean(missing)}"
     regions = list(model.regions.values())
+    if scene.plane.reading and (regions or model.kernels):
+        return "the figures of machines are being read"
     if target.ended is not None and not regions:
         return "no compiled region was called: there are no operations to count"
     busy = compiling_words(model)
@@ -140,12 +117,6 @@ def nothing_yet(scene: Scene) -> str:
             "(p) tells the shapes of its operators"
         )
     return "no operations known yet: points come with calls that have no compilation in them, about a second later"
-
-
-def _none(scene: Scene, view: PanelView) -> str:
-    if view.filter and scene.plane.points(scene.model):
-        return "nothing matches the filter; esc takes it away"
-    return nothing_yet(scene)
 
 
 def summary(scene: Scene, known: Roofline) -> list[tuple[str, str]]:
@@ -191,28 +162,25 @@ def _draw(scene: Scene, view: PanelView, width: int, height: int, focused: bool)
     hypothetical = bool(ceilings) and scene.plane.ceiling is None and ceilings[selected].boundary == HYPOTHETICAL
     if hypothetical and scene.plane.points(model):
         selected = -1
-    if not ceilings:
+    if not ceilings and not scene.plane.reading:
         return [
             title_line(6, "roofline", "", width, focused, glyphs),
             *sentence("no ceiling declared", width, height - 1),
         ]
     known = scene.plane.roofline(model)
-    nothing = hypothetical and not scene.plane.points(model)
+    nothing = (hypothetical or scene.plane.reading) and not scene.plane.points(model)
     title = "no points yet" if nothing else _title(scene, view, known, ceilings, selected)
     lines = [title_line(6, "roofline", title, width, focused, glyphs)]
     room = height - 1
     if room <= 0:
         return lines
     if nothing:  # a roof of no machine over nothing that was measured would be a picture of nothing; c shows it
-        return lines + _paragraphs(
+        return lines + paragraphs(
             [(nothing_yet(scene), "note"), ("", "note"), (WHAT_FILLS, "note")], width, room, glyphs.ellipsis
         )
-    shown = _Shown(scene, view, known, ceilings, selected)
-    if width >= BESIDE_WIDTH and height >= BELOW_HEIGHT:
-        return lines + _beside(shown, width, room)
-    if height >= BELOW_HEIGHT:
-        return lines + _below(shown, width, room)
-    return lines + _chart(shown, width, room)
+    from tuimon.app.panels.roofline_chart import Shown, drawn
+
+    return lines + drawn(Shown(scene, view, known, ceilings, selected), width, room, height >= BELOW_HEIGHT)
 
 
 WHAT_FILLS = (
@@ -221,38 +189,8 @@ WHAT_FILLS = (
 )
 
 
-def _chart(shown: _Shown, width: int, height: int) -> PanelLines:
-    scene, view, known, ceilings, selected = shown
-    points = arranged(scene, view)
-    return roofline_lines(
-        width,
-        height,
-        ceilings,
-        selected,
-        points,
-        cursor(points, view),
-        scene.glyphs,
-        trails=scene.plane.trails,
-        now_roof=known.now_roof if known is not None else None,
-        now_why=known.now_why if known is not None else "",
-        axes=scene.plane.axes,
-        now_ns=scene.now_ns,
-        no_roof="no ceiling: no figures for this machine",
-    )
-
-
-def _table(scene: Scene, view: PanelView, ceiling: Ceiling | None, width: int, height: int, first: int) -> PanelLines:
-    """The rows of the points; `first` is the line of the panel that the head stands on."""
-    points = arranged(scene, view)
-    at = cursor(points, view)
-    view.page = max(1, height - 1)
-    lines, view.top, rows = table_lines(points, at, width, height, view.top, ceiling, scene.glyphs, view.widths)
-    for line, row in rows.items():
-        scene.plane.rows[first + line] = points[row].key or points[row].name
-    return lines
-
-
-def _paragraphs(parts: Sequence[tuple[str, str]], width: int, height: int, ellipsis: str) -> PanelLines:
+def paragraphs(parts: Sequence[tuple[str, str]], width: int, height: int, ellipsis: str) -> PanelLines:
+    """Sentences, broken between words; what has no room is visibly cut."""
     out: PanelLines = []
     for text, role in parts:
         out += [[(" ", "text"), (piece, role)] for piece in wrap(text, max(1, width - 2))]
@@ -262,99 +200,20 @@ def _paragraphs(parts: Sequence[tuple[str, str]], width: int, height: int, ellip
     return out[: max(0, height)]
 
 
-def _facts(scene: Scene, point: Point) -> list[tuple[str, str]]:
-    """The selected point in sentences."""
-    glyphs = scene.glyphs
-    out = [(clean(point.name), "strong")]
-    numbers = [
-        f"{fmt.si(point.rate, 'FLOP/s')}" if point.rate is not None else "rate not known",
-        f"{intensity_text(point, glyphs)} FLOP/byte",
-        fmt.si(traffic(point), "B/s") if traffic(point) is not None else "",
-        f"n {fmt.count(point.calls)}" if point.calls else "",
-        f"{of_roof_text(point, glyphs)} of roof" if point.of_roof is not None else "",
-        f"{point.of_peak * 100:.0f}% of peak" if point.of_peak is not None else "",
-    ]
-    out.append((", ".join(part for part in numbers if part), "number"))
-    at = f", at {point.boundary}" if point.boundary else ""
-    out.append((f"operations: {point.operations_how}; bytes: {point.bytes_how}{at}", "note"))
-    if point.why_not:
-        out.append((clean(point.why_not), "note"))
-    return out
-
-
-def _beside(shown: _Shown, width: int, height: int) -> PanelLines:
-    scene, view, known, ceilings, selected = shown
-    right = max(46, int(width * TABLE_PART))
-    left = width - right - 2
-    body = height - 1
-    chart = _chart(shown, left, body)
-    glyphs = scene.glyphs
-    points = arranged(scene, view)
-    side: PanelLines = []
-    if known is None or not points:
-        side += _paragraphs([("", "note"), (_none(scene, view), "note")], right, body, glyphs.ellipsis)
-        if known is not None:
-            side += _paragraphs([("", "note"), *summary(scene, known)], right, body - len(side), glyphs.ellipsis)
-    else:
-        tail: list[tuple[str, str]] = []
-        point = selected_point(scene, view)
-        if point is not None:
-            tail += [("", "text"), *_facts(scene, point)]
-        tail += [("", "text"), *summary(scene, known), ("", "text")]
-        tail += [(f"{glyph} {meaning}", "dim") for glyph, meaning in legend_of(points, glyphs)]
-        below = _paragraphs(tail, right, max(body // 2, body - len(points) - 1), glyphs.ellipsis)
-        side += _table(scene, view, ceilings[selected] if selected >= 0 else None, right, body - len(below), 1)
-        side += below
-    lines: PanelLines = []
-    for at in range(body):
-        part: Line = side[at] if at < len(side) else []
-        lines.append([*chart[at], ("  ", "text"), *exactly(part, right)])
-    return [*lines, _rule_line(scene, width, RULE)]
-
-
-def _below(shown: _Shown, width: int, height: int) -> PanelLines:
-    scene, view, known, ceilings, selected = shown
-    points = arranged(scene, view)
-    glyphs = scene.glyphs
-    if known is None or not points:
-        told = [(_none(scene, view), "note"), *(summary(scene, known) if known is not None else [])]
-        words = _paragraphs(told, width, 4, glyphs.ellipsis)
-        chart = _chart(shown, width, height - len(words) - 1)
-        return [*chart, *words, _rule_line(scene, width, RULE)]
-    told = [(text, role) for text, role in summary(scene, known) if text != known_words(known)]  # the title has that
-    words = _paragraphs(told, width, 1 + (height > 24), glyphs.ellipsis)
-    rows = min(len(points), ROWS_BELOW + max(0, (height - 24) // 3)) + 1
-    chart = _chart(shown, width, height - rows - len(words) - 1)
-    table = _table(scene, view, ceilings[selected] if selected >= 0 else None, width, rows, 1 + len(chart))
-    return [*chart, *table, *words, _rule_line(scene, width, RULE)]
-
-
-def _rule_line(scene: Scene, width: int, rule: str) -> Line:
-    text = rule if len(rule) + 2 <= width else SHORT_RULE
-    return two_ends([(" ", "text"), (cut(text, max(1, width - 2), scene.glyphs.ellipsis), "note")], [(" ", "text")], width)
-
-
 def _answer(scene: Scene) -> Line:
-    """How far below its roof what takes the most time is; else what is not known, and what would tell it."""
+    """That of the points; else what is not known, and what would tell it."""
     points = scene.plane.points(scene.model)
     if not points:
         return told(nothing_yet(scene))
-    most = next((point for point in points if point.of_roof is not None), None)
-    if most is None:
-        bare = next((point for point in points if point.rate is not None), None)
-        if bare is None:
-            return told(f"{plural(len(points), 'point')}, none with operations known: {clean(points[0].why_not) or NO_FORMULA}")
-        ran = f"{fmt.si(bare.rate, 'FLOP/s')} in {fmt.percent(bare.time_share)} of the time"
-        why = "no roof to compare with until tuimon calibrate has measured it"
-        return [(clean(bare.name), "strong"), (f": {ran}; {why}", "text")]
-    of = of_roof_text(most, scene.glyphs)
-    at = f" of {clean(most.boundary)}'s roof" if most.boundary else " of its roof"
-    share = f", in {fmt.percent(most.time_share)} of the time"
-    rest = f"; {len(points) - 1} more" if len(points) > 1 else ""
-    return [(clean(most.name), "strong"), (f" is at {of}{at}{share}{rest}", "text")]
+    from tuimon.app.panels.roofline_chart import answer
+
+    return answer(scene, points)
 
 
-NO_FORMULA = "there is no formula for them"
+def _copied(scene: Scene, key: str) -> str:
+    from tuimon.app.panels.roofline_chart import copied
+
+    return copied(scene, key)
 
 
 PANEL = Panel(

@@ -33,6 +33,7 @@ CAUSES: dict[str, tuple[str, str]] = {
     naming.QUOTA: ("Q", "bad"),
     naming.FAULTS: ("F", "bad"),
     naming.GPU: ("T", "bad"),
+    naming.STOPPED: ("S", "bad"),
     naming.UNEXPLAINED: ("?", "strong"),
     naming.WAITING: ("I", "dim"),
 }

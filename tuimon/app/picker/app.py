@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -20,7 +20,6 @@ from tuimon.app.keymap import HEADINGS, TABLES, actions
 from tuimon.app.keymap.foot import Foot, foot
 from tuimon.app.look.themed import choose_theme
 from tuimon.app.look.themes import Loaded
-from tuimon.app.panels.help import Subject
 from tuimon.app.picker.candidate import Candidate
 from tuimon.app.picker.rows import Entry, ListView, copied, draw, entries, matching
 from tuimon.app.tty import terminal
@@ -29,6 +28,9 @@ from tuimon.app.widgets.keys_widget import KeysWidget
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.draw.glyphs import GlyphSet
 from tuimon.draw.text import Line
+
+if TYPE_CHECKING:
+    from tuimon.app.panels.help import Subject
 
 REFRESH_S = 2.0
 """So often it is looked again."""
@@ -219,6 +221,8 @@ class PickerApp(Everywhere[list[Found]], Generic[Found]):
 
     def subject(self) -> Subject:
         """The list; or the screen that lies over it."""
+        from tuimon.app.panels.help import Subject
+
         scope: Scope = getattr(self.screen, "SCOPE", "picker")
         return Subject(scope, HEADINGS[scope], (ABOUT,) if scope == "picker" else ())
 

@@ -22,7 +22,7 @@ from tuimon.app.keymap import actions
 from tuimon.app.lab.keys import lab_foot
 from tuimon.app.lab.live import measured, region_key, take
 from tuimon.app.lab.view import Picture, draw
-from tuimon.app.panels import PANELS
+from tuimon.app.panels.all import PANELS
 from tuimon.app.panels.target import Status
 from tuimon.app.scene import Scene
 from tuimon.app.widgets.keys_widget import KeysWidget

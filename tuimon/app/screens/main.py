@@ -17,7 +17,8 @@ from tuimon.app.keymap.foot import foot
 from tuimon.app.keymap.replay import REPLAY
 from tuimon.app.keymap.roofline import ROOFLINE
 from tuimon.app.moves import clear_filter, select_row, select_shown
-from tuimon.app.panels import OVER, PANELS, findings, overview, ranks, target, timeline, tiny
+from tuimon.app.panels import findings, overview, ranks, target, timeline, tiny
+from tuimon.app.panels.all import OVER, PANELS
 from tuimon.app.panels.frame import fitted
 from tuimon.app.panels.target import Status
 from tuimon.app.plan import Plan, plan

@@ -14,7 +14,8 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from tuimon.app.action import Scope
-from tuimon.app.details import narrowed, open_about, open_source
+from tuimon.app.details import narrowed
+from tuimon.app.details.opening import open_about, open_source
 from tuimon.app.details.paged import Link, Paged, Source, paged
 from tuimon.app.keymap import actions
 from tuimon.app.keymap.foot import foot

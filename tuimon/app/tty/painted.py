@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -16,8 +17,12 @@ from tuimon.app.tty import terminal
 from tuimon.app.tty.driver import TerminalDriver
 from tuimon.app.tty.in_turn import InTurnApp
 from tuimon.app.tty.paint import QUICK, Painter
+from tuimon.app.widgets.line_widget import LineWidget
 
 Result = TypeVar("Result")
+
+HOLD_S = 1.0
+"""At most so long what was on the terminal stays there, while what comes in its place has a layout and nothing in it yet."""
 
 
 class PaintedApp(InTurnApp[Result], Generic[Result]):
@@ -28,6 +33,13 @@ class PaintedApp(InTurnApp[Result], Generic[Result]):
         self.painter = Painter(self, COLOR_SYSTEMS.get(self.console.color_system or ""))
         self._painted: Screen[Any] | None = None
         """The screen that is on the terminal."""
+        self._lines_of: Screen[Any] | None = None
+        self._lines: list[LineWidget] = []
+        """What a screen is made of: it stays the same while it is there."""
+        self._holding = False
+        """Whether a picture was held: of the next one all rows are painted."""
+        self._held_s: float | None = None
+        """Since when pictures are held that have nothing in them yet; None: there was none since the last that had."""
 
     def get_driver_class(self) -> type[Driver]:
         """Textual's driver for this platform, or ours where it is the one for terminals."""
@@ -40,10 +52,34 @@ class PaintedApp(InTurnApp[Result], Generic[Result]):
             super()._display(screen, renderable)
             return
         self.painter.whole = terminal.shows_whole(self)
-        rows = terminal.changed_rows(renderable) if screen is self._painted else None
+        terminal.tells_rows_only(screen)
+        held = self._holding
+        if self._holds(screen):
+            return
+        rows = terminal.changed_rows(renderable) if screen is self._painted and not held else None
         self._painted = screen
         self.painter.paint(rows)
         self.post_display_hook()
+
+    def _holds(self, screen: Screen[Any]) -> bool:
+        """Whether the picture is not worth showing: Textual lays a screen out, and paints it, before its lines are drawn."""
+        if self._lines_of is not screen or not self._lines:
+            self._lines_of, self._lines = screen, list(screen.query(LineWidget))
+        drawn = bool(self._lines) and all(one.drawn for one in self._lines if one.display and one.size.area)
+        if self._painted is None or drawn:
+            self._held_s, self._holding = None, False
+            return False
+        now = time.monotonic()
+        if self._held_s is None:
+            self._held_s = now
+            self.set_timer(HOLD_S, lambda: self._held_long_enough(now))
+        self._holding = now - self._held_s < HOLD_S
+        return self._holding
+
+    def _held_long_enough(self, since: float) -> None:
+        if self._holding and self._held_s == since and self.screen_stack:
+            self._holding, self._painted = False, self.screen
+            self._paint_again()
 
     def on_cursor_position(self, event: events.CursorPosition) -> None:
         """The terminal has answered."""
@@ -65,7 +101,7 @@ class PaintedApp(InTurnApp[Result], Generic[Result]):
     def _paint_again(self) -> None:
         if not terminal.can_draw(self) or not self.screen_stack or self.screen is not self._painted:
             return
-        if self.picture_size() == self.size:  # else another layout is on its way, and a picture with it
+        if self.picture_size() == self.size and not self._holding:  # else another layout is on its way, and a picture with it
             self.painter.paint()
 
     # ------------------------------------------------------------------------------------------ for the painter

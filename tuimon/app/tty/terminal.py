@@ -1,4 +1,5 @@
-"""The terminal: what it can do, whether it is still there, and how to leave it. The only place that knows Textual's insides."""
+"""The terminal: what it can do, whether it is still there, and how to leave it. Only this and `rows_only` know Textual's
+insides."""
 
 from __future__ import annotations
 
@@ -163,6 +164,16 @@ def changed_rows(update: object) -> set[int] | None:
     """The rows of the screen in which something may have changed, of what Textual is about to write; None: any of them."""
     spans = getattr(update, "spans", None)
     return {y for y, _, _ in spans} if spans is not None else None
+
+
+def tells_rows_only(screen: Screen[Any]) -> None:
+    """From now on a screen tells which of its rows have changed and renders nothing for that: `rendered` does, once."""
+    from textual._compositor import Compositor
+
+    from tuimon.app.tty.rows_only import RowsOnly
+
+    if type(screen._compositor) is Compositor:
+        screen._compositor.__class__ = RowsOnly
 
 
 def rendered(screen: Screen[Any], rows: Iterable[int]) -> dict[int, list[Segment]]:

@@ -37,6 +37,11 @@ class LineWidget(Widget):
         """What is on the widget now."""
         return self._lines
 
+    @property
+    def drawn(self) -> bool:
+        """Whether it has lines, of the size that it has now."""
+        return bool(self._lines)
+
     def show(self, lines: list[Line]) -> int:
         """Show these lines from the top. Gives how many of them differ from what was there."""
         old = self._lines

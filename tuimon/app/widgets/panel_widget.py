@@ -35,6 +35,11 @@ class PanelWidget(LineWidget):
         self._looked_at: tuple[Any, ...] | None = None
         self._data: tuple[Any, ...] | None = None
 
+    @property
+    def drawn(self) -> bool:
+        """Whether it was drawn since its box is the one that it has now."""
+        return self._looked_at is not None and self._looked_at[2] == self.size
+
     def sync(self, scene: Scene, due: bool = True) -> int:
         """Draw anew if anything that shows has changed since the last time. Gives how many lines differ.
 
