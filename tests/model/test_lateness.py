@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.model.ranks import MS, Job, compared
-from tuimon.model.findings.ranks import find
+from tuimon.model import Model
+from tuimon.model.findings.ranks import find, who_is_late
 from tuimon.model.ranks.digest import Met, SlowNote, StepDigest, Told
 from tuimon.model.ranks.jobs import Jobs, job_of
 from tuimon.model.ranks.lateness import Lateness
@@ -124,6 +125,24 @@ def test_steps_that_are_slow_for_all_name_nobody() -> None:
     lateness = compared(Job(8, sleeps=lambda _rank, step: 100.0 if step % 10 == 7 else 0.0), 80)
     assert lateness.verdicts() == []
     assert lateness.of(0).slow_n == 8 and lateness.of(3).late_in == 0
+
+
+def rank(number: int | None, world: int | None = 2) -> Model:
+    model = Model()
+    model.target.rank, model.target.world_size = number, world
+    return model
+
+
+def test_who_waits_is_sent_to_what_is_watched_already() -> None:
+    late, alike = compared(Job(2, sleeps=tenth), 40), compared(Job(2), 40)
+    alone = "find the rank that comes late: tuimon attach --all compares them; where none is, look at the network"
+    assert who_is_late(rank(0), [late]) == "look at rank 1: what it does in these steps the others wait for"
+    assert who_is_late(rank(0), [alike]) == "none of the other ranks is late often: look at the network"
+    assert who_is_late(rank(1), [late]) == "none of the other ranks is late often: look at the network"
+    fewer = "none of the other ranks that are watched is late often: watch the 6 that are not, too"
+    assert who_is_late(rank(0, 8), [alike]) == fewer
+    assert {who_is_late(rank(*one), them) for one, them in (((0,), []), ((None,), [late]), ((5,), [late]))} == {alone}
+    assert who_is_late(rank(0), [late, alike]) == alone  # of two jobs, which is this one's is not known
 
 
 # ------------------------------------------------------------------------------------------------- late in all steps

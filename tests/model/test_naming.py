@@ -219,3 +219,28 @@ class TestTheSentence:
 
     def test_ratios(self) -> None:
         assert [times(one) for one in (None, 2.44, 16.8, 4884.0)] == ["-", "2.4 times", "17 times", "4,884 times"]
+
+
+class TestAStop:
+    """The job was held for some ms of a step."""
+
+    STOP = Outside(stopped_ns=95 * MS, stopped_by="signal", off_ns=96 * MS, evidence=("in state T",))
+
+    @pytest.mark.parametrize("category", ["backward regions", "data wait", "other python"])
+    def test_it_is_the_cause_wherever_it_lay(self, category: str) -> None:
+        found = explained({category: 100}, self.STOP)
+        assert found.named and causes(found) == [("stopped", 0.95)]
+        assert found.causes[0].detail == "the job was held by a signal (kill -STOP, Ctrl-Z) for 95.0 ms"
+        assert found.causes[0].evidence == ("in state T",)
+
+    def test_what_else_made_it_slow_is_named_beside_it(self) -> None:
+        assert causes(explained({"gc": 60, "backward regions": 96}, self.STOP)) == [("stopped", 0.61), ("gc", 0.38)]
+        assert causes(explained({"compile": 900, "backward regions": 95}, self.STOP)) == [("compile", 0.81)]  # at least
+
+    def test_a_short_one_in_a_long_step_explains_nothing(self) -> None:
+        found = explained({"other python": 400}, self.STOP, UNSEEN)
+        assert not found.named and causes(found)[0][0] == "unexplained"
+
+    def test_a_debugger(self) -> None:
+        found = explained({"backward regions": 100}, Outside(stopped_ns=99 * MS, stopped_by="tracer"))
+        assert found.causes[0].detail == "the job was held by a debugger or another tracer for 99.0 ms"

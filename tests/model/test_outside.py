@@ -48,6 +48,26 @@ def test_readings_within_the_step_are_certain() -> None:
     assert waited(look(found, 1050, 1250)) == 50 + 100 + 10
 
 
+def held(*readings: tuple[float, float, str]) -> Outsiders:
+    """Readings of a thread: (at ms, has run ms in all, by what it is held)."""
+    found = Outsiders()
+    for at, ran, by in readings:
+        found.thread(ev.ThreadSampled(round(at * MS), TID, 0.0, ran / 1e3, stopped=by))
+    return found
+
+
+def test_for_how_long_it_was_held() -> None:
+    found = held((0, 0, ""), (100, 30, "signal"), (200, 30, "signal"), (300, 80, ""), (400, 180, ""))
+    outside = look(found, 10, 390)
+    assert (outside.stopped_ns, outside.stopped_by) == (70 * MS + 100 * MS + 50 * MS, "signal")
+    assert outside.evidence[0].startswith("in state T, stopped, in 2 of 3 readings within it (/proc/PID/task/5/stat")
+    assert look(found, 10, 390, cpu=((10, 0), (390, 200))).stopped_ns == 180 * MS  # for longer it was on no core
+    assert look(found, 210, 390).stopped_ns == 0  # held in a step before
+    assert look(found, 310, 390) == look(held((300, 80, ""), (400, 180, "")), 310, 390)
+    traced = look(held((0, 0, ""), (100, 0, "tracer"), (200, 100, "")), 10, 190)
+    assert traced.stopped_by == "tracer" and "held by a tracer" in traced.evidence[0]
+
+
 def test_the_cpu_clock_caps_it() -> None:
     found = read(*QUIET, (1000, 0), (1100, 50))
     running = look(found, 1020, 1080, cpu=((1020, 0), (1080, 55)))

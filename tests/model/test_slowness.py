@@ -236,6 +236,20 @@ class TestTheMachine:
         evidence = job.model.steps.slow[0].causes[0].evidence
         assert any("schedstat" in line for line in evidence)
 
+    def test_a_step_in_which_the_job_was_stopped(self) -> None:
+        job = Job().steps(50)
+        job.read(0.0)
+        begin = job.ns
+        job.step((DATA, 1500))
+        for at in range(100, 1500, 100):
+            job.read(0.0, begin + at * MS, stopped="signal")
+        job.step()
+        job.read(0.0)
+        index, cause, detail = only(job)
+        assert (index, cause) == (50, "stopped") and "kill -STOP" in detail
+        (found,) = findings(job.model)
+        assert "stopped" in found.title and found.next_step.startswith("nothing in the job")
+
     def test_but_not_for_ever(self) -> None:
         job = Job().steps(50)
         job.read(0.0)

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuimon.app.panels import PANELS, overview
+from tuimon.app.panels import overview
 from tuimon.app.panels import target as target_panel
+from tuimon.app.panels.all import PANELS
 from tuimon.app.scene import PanelView, Scene
 from tuimon.commands.watch import progress
 from tuimon.draw.glyphs import GLYPH_SETS
@@ -201,7 +202,7 @@ def test_what_cannot_be_read_is_said_by_field() -> None:
 
 
 def test_a_flood_of_long_names_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuimon.model.calls.MOST_INSTRUMENTS", 50)
+    monkeypatch.setattr("tuimon.model.adding.MOST_INSTRUMENTS", 50)
     decoder, model = LiveDecoder(1, "", "run"), Model()
     for number in range(70):
         message = {**MESSAGES[3], "instrument": number, "compile_id": f"{number}/0", "function": f"{number}" + "x" * 2000}

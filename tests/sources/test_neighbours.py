@@ -18,8 +18,8 @@ from tests.sources.test_kineto import op
 from tests.sources.test_kineto_steps import folded, region, step
 from tests.sources.test_trace_file import OP, trace
 from tuimon import cli
-from tuimon.app.details import open_page
-from tuimon.app.panels import BY_ID
+from tuimon.app.details.opening import open_page
+from tuimon.app.panels.all import BY_ID
 from tuimon.app.scene import Scene
 from tuimon.commands.options import DONE
 from tuimon.draw.glyphs import GLYPH_SETS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -58,6 +59,23 @@ def test_the_first_thread_and_the_busy_ones_are_read_until_the_process_ends(
     assert [event.t_ns for event in first] == sorted(event.t_ns for event in first)
 
 
+def test_that_it_is_stopped_is_read(child: tuple[subprocess.Popen[bytes], int], until: Until) -> None:
+    process, _ = child
+    got: list[Event] = []
+    source = ThreadSource(got.append, process.pid, period=0.02)
+    source.start()
+
+    def reads(stopped: str) -> Callable[[], bool]:
+        return lambda: isinstance(got[-1], ThreadSampled) and got[-1].stopped == stopped if got else False
+
+    until(reads(""))
+    process.send_signal(signal.SIGSTOP)
+    until(reads("signal"))
+    process.send_signal(signal.SIGCONT)
+    until(reads(""))
+    assert source.stop()
+
+
 def test_a_process_that_is_not_there_ends_the_source_at_once(until: Until) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
@@ -107,6 +125,8 @@ def test_parsing() -> None:
     assert faults(f"7 (odd ) name (x) R {numbers}") == Faults(10, 12, 42, "odd ) name (x", 39)
     assert faults("7 (early) R " + " ".join(["5"] * 20)) == Faults(5, 5, None, "early", None)
     assert faults("7 (short) R 1") is None
+    held = [faults(f"7 (x) {state} " + " ".join(["5"] * 20)) for state in "TtS"]
+    assert [one and one.stopped for one in held] == ["signal", "tracer", ""]
 
 
 def test_waits_for_devices_only_where_the_kernel_counts_them(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sources.logs import BREAK, FILE, GRAPH, WHOLE, head, ids, line, metrics, phase, start
-from tuimon.app.panels import PANELS
+from tuimon.app.panels.all import PANELS
 from tuimon.app.scene import PanelView, Scene
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.model import Model

@@ -85,8 +85,8 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     assert "finds nothing to read: it has no files" in refused(tmp_path / "folder")
     os.mkfifo(tmp_path / "fifo")
     assert "is a fifo" in refused(tmp_path / "fifo")
-    assert "no ordinary file" in refused(Path("/dev/null"))
-    assert "no name" in refused(Path("a\0b"))
+    assert "is a device" in refused(Path("/dev/null"))
+    assert "a name that none has" in refused(Path("a\0b"))
     assert "cannot be opened" in refused(Path("x" * 5000))
     loop = tmp_path / "loop"
     loop.symlink_to(loop)

@@ -268,3 +268,5 @@ class ThreadSampled(Event):
     """Its name in the kernel, at most 15 characters."""
     core: int | None = None
     """The one it was on last."""
+    stopped: str = ""
+    """By what it was held when this was read: "signal" (SIGSTOP, Ctrl-Z) or "tracer" (a debugger); empty where by nothing."""

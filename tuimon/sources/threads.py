@@ -20,6 +20,8 @@ ROUNDS = 10
 """In every so many-th round all threads are looked at, to find the busiest."""
 BUSIEST = 3
 """So many threads are read besides the first."""
+STOPPED = {"T": "signal", "t": "tracer"}
+"""States of a thread that is held, and by what."""
 BUSY_NS = 20_000_000
 """A thread that ran or waited for less than this since the last look at all is not busy."""
 MOST_THREADS = 4096
@@ -47,7 +49,7 @@ def sched(text: str) -> Sched | None:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Page faults, waits for block devices, name and core of one thread."""
+    """Page faults, waits for block devices, name and core of one thread, and whether it is held."""
 
     minor: int
     major: int
@@ -55,16 +57,19 @@ class Faults:
     name: str = ""
     core: int | None = None
     """The one it was on last."""
+    stopped: str = ""
+    """As in `ThreadSampled`."""
 
 
 def faults(stat: str) -> Faults | None:
-    """From the text of /proc/PID/task/TID/stat (fields 2, 10, 12, 39 and 42, proc(5)); None if malformed."""
+    """From the text of /proc/PID/task/TID/stat (fields 2, 3, 10, 12, 39 and 42, proc(5)); None if malformed."""
     # the name stands in parentheses and may itself hold spaces and parentheses
     front, _, behind = stat.rpartition(")")
     fields = behind.split()
     ticks, core = (int(fields[at]) if len(fields) > at and fields[at].isdecimal() else None for at in (39, 36))
     try:
-        return Faults(int(fields[7]), int(fields[9]), ticks, front.partition("(")[2], core)
+        held = STOPPED.get(fields[0], "")
+        return Faults(int(fields[7]), int(fields[9]), ticks, front.partition("(")[2], core, held)
     except (IndexError, ValueError):
         return None
 
@@ -159,6 +164,7 @@ class ThreadSource(Ticked):
             io_wait_s=(told.io_ticks or 0) * self._ticks_s if counted and told is not None else None,
             name="" if told is None else told.name,
             core=None if told is None else told.core,
+            stopped="" if told is None else told.stopped,
         )
 
     def _failed(self, error: BaseException) -> None:

@@ -33,8 +33,9 @@ def findings(model: Model, compared: Iterable[Lateness] = (), beside: Sequence[t
 
     `compared`: of each job of which several ranks are watched, what they are beside each other; `beside`: all of them, by name.
     """
-    found = [*settings.find(model), *eager.find(model), *boundaries.find(model), *recompiles.find(model), *slow.find(model)]
     compared = list(compared)
+    found = [*settings.find(model), *eager.find(model), *boundaries.find(model), *recompiles.find(model)]
+    found += slow.find(model, compared)
     found += machine.find(model, compared)
     found += [one for lateness in compared for one in ranks.find(lateness)] + ranks.orders(beside)
     return sorted(found, key=_weight)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tuimon.events import GpuSampled
 from tuimon.model.about import About
 from tuimon.model.findings.finding import Finding, many
+from tuimon.model.findings.ranks import who_is_late
 from tuimon.model.gpu_marks import held_back
 from tuimon.model.gpus import of_job
 from tuimon.model.steps.account import COMMUNICATION
@@ -83,7 +84,7 @@ def _waiting(model: Model, compared: Iterable[Lateness]) -> list[Finding]:
         ]
         if sm := _known([one.sm_activity for one in busy]):
             evidence.append(f"SM activity {median(sm):.0f}%" + (f", tensor {median(tensor):.0f}%" if tensor else "") + " (GPM)")
-        who, more, step = _who_waits(model, () if shown else compared, began, ended)
+        who, more, step = _who_waits(model, compared, began, ended, () if shown else compared)
         title = f"GPU {gpu.index} reads {read} while {who} in collectives"
         cost_s = None if shown else waited / 1e9
         found.append(Finding("gpu_waiting", title, "", cost_s, (*evidence, *more), step, about=_gpu(gpu.index)))
@@ -108,12 +109,17 @@ def _collective_kernels(model: Model, began: int, ended: int) -> tuple[int, floa
     return 0, 0.0
 
 
-def _who_waits(model: Model, compared: Sequence[Lateness], began: int, ended: int) -> tuple[str, list[str], str]:
-    """("all 4 ranks wait", more evidence, the next step) for the time in which this rank does."""
+def _who_waits(
+    model: Model, compared: Sequence[Lateness], began: int, ended: int, telling: Sequence[Lateness]
+) -> tuple[str, list[str], str]:
+    """("all 4 ranks wait", more evidence, the next step) for the time in which this rank does.
+
+    `telling`: those of `compared` whose ranks tell how long they were in collectives.
+    """
     own, size = model.target.rank, model.target.world_size
-    told = [one.in_collectives(began, ended, own) for one in compared] if own is not None else []
+    told = [one.in_collectives(began, ended, own) for one in telling] if own is not None else []
     told = [one for one in told if len(one) > 1]
-    step = "find the rank that comes late: tuimon attach --all compares them; where none is, look at the network"
+    step = who_is_late(model, compared)
     if own is None or len(told) != 1:  # of two jobs that have a rank of this number, it is not known which is this one's
         who = "the job waits" if own is None else f"rank {own} waits"
         return who, [] if own is None else ["this rank's own steps only: the others are not compared with it"], step

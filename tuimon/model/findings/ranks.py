@@ -28,6 +28,22 @@ def find(lateness: Lateness) -> list[Finding]:
     ]
 
 
+def who_is_late(model: Model, compared: Sequence[Lateness]) -> str:
+    """The next step where this model's rank waits for others: to attach to those that are watched already is none."""
+    own, size = model.target.rank, model.target.world_size
+    together = [(one, ranks) for one in compared if len(ranks := one.together(own)) > 1]
+    if own is None or len(together) != 1:  # of two jobs that have a rank of this number, it is not known which is this one's
+        return "find the rank that comes late: tuimon attach --all compares them; where none is, look at the network"
+    lateness, ranks = together[0]
+    for verdict in lateness.verdicts():
+        if verdict.key != ranks[own]:
+            return verdict.next_step
+    unseen = (size or 0) - len(ranks)
+    if unseen > 0:
+        return f"none of the other ranks that are watched is late often: watch the {unseen} that are not, too"
+    return "none of the other ranks is late often: look at the network"
+
+
 SHOWN = 12
 """Graphs of an order that are told."""
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tuimon.model.about import About
 from tuimon.model.findings.finding import Finding, many, place, seconds
+from tuimon.model.findings.ranks import who_is_late
 from tuimon.model.slow import naming
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
+    from tuimon.model.ranks.lateness import Lateness
     from tuimon.model.slow.fold import Tally
     from tuimon.model.slow.trends import Drift, MoreEager
 
@@ -17,7 +20,7 @@ LOST_S, ONCE_S = 0.1, 1.0
 """So much lost time makes a finding where it happened more than once; and so much where it happened once."""
 MACHINE_LOST_S, MACHINE_SHARE = 1.0, 0.01
 """What is not the job's own doing, or has no name, is one where it lost that much, and that part of the time of all steps."""
-MACHINE = (naming.RUN_QUEUE, naming.UNEXPLAINED, naming.FAULTS)
+MACHINE = (naming.RUN_QUEUE, naming.UNEXPLAINED, naming.FAULTS, naming.STOPPED)
 RESETS = 3
 """Compilations have findings of their own, or are what was asked for; but not those of a reset, so many times."""
 
@@ -26,21 +29,21 @@ _ADVICE = {
     "data wait": "more workers, a deeper prefetch, or a faster store behind the loader: the loop waits for its input",
     "gc": "gc.freeze() after the set-up, then gc.collect() at a moment of your own choice; or fewer objects that live long",
     "profiler": "nothing, where the window was wanted; a profiler's start and stop belong outside of what is measured",
-    "communication": "see which rank is late (tuimon attach --all): the others wait for it",
     "optimizer": "see what the optimizer does in these steps that it does not do in the others",
     "boundary": "see the boundary's own row: what runs there in eager takes longer in these steps",
     "other python": "look at that line: it runs on the step's own thread, outside of all that is timed by name",
     naming.RUN_QUEUE: "give the job cores of its own (taskset, cgroups, fewer threads): others run where it would",
     naming.QUOTA: "raise the CPU quota of the container, or run fewer threads in it",
     naming.FAULTS: "memory comes from a device: look for swapping and for files that are read through mmap",
+    naming.STOPPED: "nothing in the job: see who stops it (kill -STOP, Ctrl-Z, a debugger, a scheduler that suspends jobs)",
     naming.GPU: "look at power and cooling of the GPU: its clock was held back",
     naming.UNEXPLAINED: "attach with stack looks on, or mark the suspected part with torch.profiler.record_function",
 }
 
 
-def find(model: Model) -> list[Finding]:
-    """One for each cause, and one for the trend."""
-    found = [_again(tally) for tally in model.slowness.tallies.values() if _counts(model, tally)]
+def find(model: Model, compared: Sequence[Lateness] = ()) -> list[Finding]:
+    """One for each cause, and one for the trend. `compared`: of each job, its ranks beside each other."""
+    found = [_again(model, tally, compared) for tally in model.slowness.tallies.values() if _counts(model, tally)]
     drift = model.slowness.trends.drift
     if drift is not None:
         found.append(_slower(drift))
@@ -61,7 +64,7 @@ def _counts(model: Model, tally: Tally) -> bool:
     return lost >= (LOST_S if tally.n > 1 else ONCE_S)
 
 
-def _again(tally: Tally) -> Finding:
+def _again(model: Model, tally: Tally, compared: Sequence[Lateness]) -> Finding:
     worst, last = tally.worst, tally.last
     assert worst is not None and last is not None
     every = tally.every
@@ -77,7 +80,7 @@ def _again(tally: Tally) -> Finding:
         evidence.append(f"the last: {naming.sentence(last)}")
     evidence += [*cause.evidence, f"{seconds(tally.lost_ns / 1e9)} lost beyond the usual in {many(tally.n, 'step')}"]
     about = About("step", str(worst.account.index))
-    advice = _ADVICE.get(tally.cause, _LAST)
+    advice = who_is_late(model, compared) if tally.cause == "communication" else _ADVICE.get(tally.cause, _LAST)
     return Finding("slow_step", title, tally.where, tally.lost_ns / 1e9, tuple(evidence), advice, about=about)
 
 

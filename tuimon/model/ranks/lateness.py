@@ -252,6 +252,12 @@ class Lateness:
             one.n, one.quantile(0.5), one.quantile(0.9), one.last_ns, one.held_up.n, one.slow_n, other, waited, one.skew
         )
 
+    def together(self, number: int | None) -> dict[int, int]:
+        """Of the ranks that are compared with rank `number`, itself among them, by their numbers the keys; empty where it is
+        not here, or numbers are not known."""
+        found = {one.rank.number: key for key, one in self._standings.items() if one.rank.number is not None}
+        return found if number in found and len(found) == len(self._standings) else {}
+
     def in_collectives(self, begin_ns: int, end_ns: int, number: int) -> dict[int, float | None]:
         """By each rank's number, the part of its steps that it spent in collectives between two times of the clock of rank
         `number`; None where that is not known, nothing at all where that rank is not here, or numbers are not known."""

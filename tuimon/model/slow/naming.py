@@ -1,7 +1,8 @@
 """What made a step slow, by name: the causes with their shares, and one sentence that can be pasted into a ticket.
 
 Pure. A category is blamed for what it took beyond its median in the steady steps. What the machine did comes off first, since
-waiting for a core makes every category longer. Nothing is named that explains less than half; then it says "unexplained".
+waiting for a core, or being stopped, makes every category longer. Nothing is named that explains less than half; then it says
+"unexplained".
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ EVENTS = ("compile", "data wait", "communication", "gc", "profiler")
 ON_DEVICE = ("forward regions", "backward regions", "boundary", "optimizer")
 """Categories that a slow device, or a team of threads without cores, makes longer."""
 OTHER = "other python"
+STOPPED = "stopped"
+"""The job was held: by somebody who stopped it, or by a debugger."""
 WAITING = "waits for work"
 """Not a cause but the absence of one: a server whose thread sat in the wait that its requests end. No finding is made of it."""
 
@@ -64,13 +67,20 @@ def explain(slow: Slow, known: Known) -> SlowStep:
     """The step with its causes, most of the excess first, those that are something that happened before the rest."""
     account, base, outside = slow.account, slow.base, known.outside
     whole = max(1, account.took_ns - base.median_ns)
-    idle = _idle(account, base, known)
-    took = account.took_ns - idle
+    held = min(outside.stopped_ns, whole)
+    idle = max(0, _idle(account, base, known) - held)
+    took = account.took_ns - idle - held
     excess = max(1, took - base.median_ns)
     over = {name: max(0, took - usual) for name, took, usual in zip(CATEGORIES, account.parts, base.usual, strict=True)}
     over[OTHER] = max(0, over[OTHER] - idle)
-    found = [] if idle and took <= base.limit_ns else _blame(slow, over, took, excess, known)
+    if held:
+        over = _without(over, held)
+        slow = replace(slow, account=replace(account, end_ns=account.end_ns - held))
+        known = replace(known, outside=replace(outside, off_ns=max(0, outside.off_ns - held) if outside.off_ns else None))
+    found = [] if (idle or held) and took <= base.limit_ns else _blame(slow, over, took, excess, known)
     causes = tuple(replace(one, share=one.share * min(1.0, excess / whole)) for one in _two(found, known))
+    if held >= (SECOND if causes else NAMED) * whole:
+        causes = tuple(sorted((_cause_of_stop(held, whole, outside), *causes[:1]), key=lambda one: -one.share))
     if len(causes) < 2 and idle >= (SECOND if causes else NAMED) * whole:
         # between its begin and the first look a wait is seen by nobody: what is left of it is no riddle of its own
         causes = (*causes, Cause(WAITING, min(1.0, idle / whole), known.tell(OTHER).waits, outside.evidence))
@@ -90,6 +100,21 @@ def _idle(account: StepAccount, base: Base, known: Known) -> int:
     idle = told.waits_ns if off is None else min(told.waits_ns, max(0, off - (known.outside.waited_ns or 0)))
     at = CATEGORIES.index(OTHER)
     return max(0, min(idle, account.parts[at] - base.usual[at]))
+
+
+def _without(over: dict[str, int], held_ns: int) -> dict[str, int]:
+    """What is left of the categories where so many ns are nobody's: a stop lies in what has become longer by as much."""
+    found = dict(over)
+    for name in sorted(over, key=lambda name: -over[name]):
+        taken = min(found[name], held_ns)
+        found[name] -= taken
+        held_ns -= taken
+    return found
+
+
+def _cause_of_stop(held_ns: int, whole_ns: int, outside: Outside) -> Cause:
+    by = "by a debugger or another tracer" if outside.stopped_by == "tracer" else "by a signal (kill -STOP, Ctrl-Z)"
+    return Cause(STOPPED, held_ns / whole_ns, f"the job was held {by} for {seconds(held_ns / 1e9)}", outside.evidence)
 
 
 def _blame(slow: Slow, over: dict[str, int], took_ns: int, excess: int, known: Known) -> list[tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""What the machine did to a step: waiting for a core, page faults, a CPU quota, a throttled GPU. Read from outside the job.
+"""What was done to a step: waiting for a core, being stopped, page faults, a CPU quota, a throttled GPU. Read from outside.
 
 The kernel's counters are read a few times a second and steps are shorter than that, so a step's own part is bracketed by the
 readings around it: what lies between readings within the step is certain, what lies at its edges is taken without what is
@@ -48,6 +48,10 @@ class Outside:
     """The longest such wait of another thread of the job that has run about as much as the step's own (a team of OpenMP)."""
     off_ns: int | None = None
     """How long its thread was not on a core, for whatever reason."""
+    stopped_ns: int = 0
+    """How long its thread was held."""
+    stopped_by: str = ""
+    """By what: as in `ThreadSampled`."""
     throttled_s: float | None = None
     """By how much the group's throttled time grew around it."""
     major_faults: int | None = None
@@ -97,8 +101,13 @@ class Outsiders:
         evidence = [cpu_words] if cpu_words else []
         waited = faults = io = None
         rate = 0.0
+        stopped, by = 0, ""
         held = self.threads.get(native) if native is not None else None
         if held is not None:
+            stopped, by, seen = _stopped(held, begin_ns, end_ns, off)
+            if stopped:
+                state = "T, stopped" if by == "signal" else "t, held by a tracer"
+                evidence.append(f"in state {state}, in {seen} (/proc/PID/task/{native}/stat, read every 0.1 s)")
             waited, rate = _wait(held, begin_ns, end_ns, off)
             if waited is not None:
                 evidence.append(f"waited {_ms(waited)} for a core (/proc/PID/task/{native}/schedstat, read every 0.1 s)")
@@ -128,8 +137,9 @@ class Outsiders:
         if gpu:
             evidence.append(f"{gpu} (NVML)")
         return Outside(
-            waited, int(rate * usual_ns), rate, max(others, default=None), off, throttled, faults, io, gpu, tuple(evidence)
-        )
+            waited, int(rate * usual_ns), rate, max(others, default=None), off, stopped, by, throttled, faults, io, gpu,
+            tuple(evidence),
+        )  # fmt: skip
 
     def _throttled(self, begin_ns: int, end_ns: int) -> float | None:
         low, high = _around(self.hosts, begin_ns, end_ns)
@@ -192,6 +202,35 @@ def _wait(readings: Sequence[ev.ThreadSampled], begin_ns: int, end_ns: int, off_
         total += min(max(0.0, (other.wait_s - one.wait_s) * 1e9 - rate * outside), max(0, within))
     waited = int(total) if off_ns is None else min(int(total), off_ns)
     return waited, rate
+
+
+def _stopped(readings: Sequence[ev.ThreadSampled], begin_ns: int, end_ns: int, off_ns: int | None) -> tuple[int, str, str]:
+    """For how many ns of the step the thread was held, by what ("" where it was not), and how often it was seen so, in words.
+
+    Between two readings of which one saw it held it was, but for what it ran and waited.
+    """
+    first = max(0, bisect_right(readings, begin_ns, key=_TIME) - 1)
+    last = min(len(readings) - 1, bisect_left(readings, end_ns, key=_TIME))
+    within = [one for one in (readings[at] for at in range(first, last + 1)) if begin_ns < one.t_ns < end_ns]
+    seen = [one.stopped for one in within if one.stopped]
+    if not seen:
+        return 0, "", ""
+    total = 0
+    for at in range(first, last):
+        one, other = readings[at], readings[at + 1]
+        if not (one.stopped or other.stopped):
+            continue
+        moved = sum(_grew(getattr(one, name), getattr(other, name)) for name in ("run_s", "wait_s"))
+        shared = min(other.t_ns, end_ns) - max(one.t_ns, begin_ns)
+        total += max(0, min(shared, other.t_ns - one.t_ns - moved))
+    held = total if off_ns is None else min(total, off_ns)
+    by = "tracer" if seen.count("tracer") > len(seen) / 2 else "signal"
+    return held, by if held else "", f"{len(seen)} of {len(within)} readings within it"
+
+
+def _grew(before: float | None, after: float | None) -> int:
+    """By how many ns a total in seconds has grown; 0 where it was not read."""
+    return 0 if before is None or after is None else max(0, int((after - before) * 1e9))
 
 
 def _ran(readings: Sequence[ev.ThreadSampled], begin_ns: int) -> float:
