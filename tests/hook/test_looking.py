@@ -126,11 +126,12 @@ def test_a_quiet_stretch_is_asked_after_sooner_and_begins_at_the_last_row(hook: 
         assert job.looking.rest_ms() == 20 and len(job.looks) == 2
 
 
-def test_a_stall_of_150_ms_is_looked_at_whenever_it_begins(hook: Session) -> None:
-    for begins_ms in range(0, 50, 7):
+@pytest.mark.parametrize(("calm_ms", "first_ms", "least"), [(500, 60, 3), (3000, 120, 2)])
+def test_a_stall_of_150_ms_is_looked_at_whenever_it_begins(hook: Session, calm_ms: int, first_ms: int, least: int) -> None:
+    for begins_ms in range(0, 100, 7):
         job = Thread(hook)
         with job.standing(plain) as ident:
-            began, last = job.now + begins_ms * 1_000_000 + 500_000_000, 0
+            began, last = job.now + (begins_ms + calm_ms) * 1_000_000, 0
             while job.now < began + 150_000_000:
                 job.now += job.looking.rest_ms() * 1_000_000
                 if last < began:  # a row each millisecond
@@ -138,7 +139,13 @@ def test_a_stall_of_150_ms_is_looked_at_whenever_it_begins(hook: Session) -> Non
                     hook.outbox.queue.append((1, ident, 0, last - 10, last))
                 job.looking._tick(job.now)
             looks = [look["t"] - began for look in job.looks if look["t"] < began + 150_000_000]
-            assert len(looks) >= 3 and looks[0] <= 60_000_000
+            assert len(looks) >= least and looks[0] <= first_ms * 1_000_000
+            assert job.looking.rest_ms() == 20
+            job.now += 20_000_000
+            job.row(ident)
+            job.now += EVERY_NS
+            job.looking._tick(job.now)
+            assert job.looking.rest_ms() == 50  # it is asked oftener again for a second
             hook.outbox.queue.clear()
 
 

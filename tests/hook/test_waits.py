@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.hook.test_eager import Hook as PlainHook
-from tuimon.hook import collect, comm, sites, steps, thread_clock, waits
+from tuimon.hook import collect, comm, sites, steps, thread_clock, waits, weave
 
 
 class Hook(PlainHook):
@@ -30,6 +30,7 @@ class Hook(PlainHook):
         super().__init__()
         self.sites = sites.Sites(self)
         self.thread_clock = thread_clock.ThreadClock(self)
+        self.weaving = weave.Weaving(self)
         self.loops = types.SimpleNamespace(anchor=lambda number: None)
         self.skipped: list[types.CodeType] = []
 

@@ -23,6 +23,8 @@ INSTRUMENT = "stack looks"
 ITERATORS = "iterators"
 EVERY_NS = 20_000_000
 ASK_NS = 50_000_000  # between two looks at whether there were rows, where there were
+CALM_NS = 100_000_000  # the same where the job has not stopped for a moment in the last `CALM` of them
+CALM = 20
 SELDOM_NS = 1_000_000_000  # where a look would tell nothing new for long
 PATIENT_NS = 200_000_000  # within a timed call, a compilation or an import
 SLOWEST_NS = 100_000_000  # so far apart looks are put where they are dear; beyond that they end
@@ -50,6 +52,7 @@ class Looking(metaclass=Mortal):
         self._told = 0
         self._since = 0
         self._soon = False
+        self._calm = 0  # times in a row that there were rows until shortly before
         self._ended = 0
         self._ticked = 0
         self._next = 0
@@ -74,7 +77,9 @@ class Looking(metaclass=Mortal):
         """How long to wait before the next `tick`, in ms; 0 where it does not matter."""
         if not self._on:
             return 0
-        return (EVERY_NS if self._soon and self._every < SLOWEST_NS else ASK_NS) // 1_000_000
+        if self._soon and self._every < SLOWEST_NS:
+            return EVERY_NS // 1_000_000
+        return (ASK_NS if self._calm < CALM else CALM_NS) // 1_000_000
 
     def tick(self):
         """To be called as often as `rest_ms` says, before the queue is emptied."""
@@ -90,12 +95,15 @@ class Looking(metaclass=Mortal):
             self._every, self._same, self._last = self._least, 0, None
             self._next = self._since + self._least
             self._soon = now - self._since >= EVERY_NS // 2
+            self._calm = 0 if self._soon else self._calm + 1
             if self._loops.wanted and now >= self._next_loops:
                 self._for_loops += 1
                 self._next_loops = now + (LOOPS_NS if self._for_loops < EAGERLY else SELDOM_NS)
                 self._loops.look(ident)
             if now < self._next:
                 return
+        else:
+            self._calm = 0
         # half a tick early is on time
         if not self._on or self._since == 0 or now < self._next - EVERY_NS // 2:
             self._since = self._since or now
@@ -116,10 +124,12 @@ class Looking(metaclass=Mortal):
             entry = queue[size - back]
             if type(entry) is tuple:
                 rows -= 1
-                if entry[0] in numbers:
-                    self._loops.saw(entry[1])
                 if entry[1] == ident and not self._ended:
                     self._ended = max(entry[3], entry[4])  # of a reading of the clock the second is no instant, but less
+                if entry[0] in numbers:
+                    self._loops.saw(entry[1])
+                    if entry[1] == ident:
+                        break  # so the others' that came since are counted with it
         # of those that have gone already, or are more than are looked at, most probably one is
         return bool(self._ended) or rows > 0
 

@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 from _thread import get_ident
-from collections import defaultdict, deque
+from collections import deque
 from functools import partial
 from itertools import repeat, starmap
 from operator import and_, getitem, is_
@@ -115,10 +115,11 @@ def _entered(watched, outbox, here):
     return entered
 
 
-class _Answer(defaultdict, metaclass=Mortal):  # type: ignore[type-arg]
-    """Gives True for True; for anything else what its factory gives, every time: nothing is ever put in."""
+class _Answer(dict, metaclass=Mortal):  # type: ignore[type-arg]
+    """Gives True for True; for anything else what `__missing__` gives, which is put into each by itself."""
 
-    __setitem__ = staticmethod(is_)  # type: ignore[assignment]
+    # looked for in the class, where its place is found, and by that in the one that is asked: in C all the way
+    __slots__ = ("__dict__", "__missing__")
 
 
 def _looked(entered, here, unseen):
@@ -134,4 +135,6 @@ def _looked(entered, here, unseen):
     todo = ((nothing, nothing), (partial(unseen.append, True), partial(sys.setprofile, entered)))
     of_those = map(getitem, repeat(todo), starmap(getitem, repeat((here, 0))))
     done = map(partial.__call__, map(getitem, of_those, free))
-    return _Answer(map(is_, done, repeat(todo)).__next__, {True: True}).__getitem__
+    answer = _Answer({True: True})
+    answer.__missing__ = partial(next, map(is_, done, repeat(todo)))  # what it is asked for stands where `next` has its default
+    return answer.__getitem__

@@ -37,6 +37,7 @@ from .thread_clock import ThreadClock
 from .torch_names import TorchNames
 from .undo import Undo
 from .waits import Waits
+from .weave import Weaving
 from .window import TICK_MS as WINDOW_TICK_MS
 from .window import Window
 
@@ -83,6 +84,7 @@ class Session(metaclass=Mortal):
         self._regions = Regions(self)
         self.sites = Sites(self)
         self.thread_clock = ThreadClock(self)
+        self.weaving = Weaving(self)
         self._steps = Steps(self)
         self.collections = Collections(self)
         self._waits = Waits(self)
@@ -284,7 +286,7 @@ class Session(metaclass=Mortal):
         next_tick = next_status = 0.0
         while True:
             ready = poll.poll(WINDOW_TICK_MS if self.window.active else self._looking.rest_ms() or TICK_MS)
-            if self._life.is_over(poll, ready):
+            if ready and self._life.is_over(poll, ready):
                 self._reason = "tuimon has gone"
                 return
             if any(number == self._sock.fileno() for number, _ in ready):
@@ -311,6 +313,7 @@ class Session(metaclass=Mortal):
                 self._loaded, self._settled = loaded, now + SETTLED_S
             if now < self._settled or now >= next_status or self._options.get("step"):
                 self.torch_is_there()
+            self.guarded("weaving", self.weaving.one, None)
             self.now.tick()
             if now >= next_status:
                 next_status = now + STATUS_S
@@ -382,7 +385,7 @@ class Session(metaclass=Mortal):
 
     def _tell_status(self):
         outbox = self.outbox
-        own_s = time.thread_time() if self._on_own_thread() else 0.0
+        own_s = time.thread_time() if threading.get_ident() != threading.main_thread().ident else 0.0
         self.outbox.put(
             {
                 "k": "status",
@@ -394,7 +397,3 @@ class Session(metaclass=Mortal):
                 "instruments": dict(self.instruments),
             }
         )
-
-    @staticmethod
-    def _on_own_thread():
-        return threading.get_ident() != threading.main_thread().ident

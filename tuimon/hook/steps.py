@@ -16,13 +16,41 @@ from _thread import get_ident
 
 from .remains import Mortal
 from .sites import LONG_NS
-from .thread_clock import APART_NS
+from .thread_clock import APART_NS, READ
+from .weave import indented
 
 MARK = "Optimizer.step#"
 LOADING = "enumerate(DataLoader)#"
 MARKS = (MARK, LOADING)
 SURE = 64  # steps of one object in a row before one in `SELDOM` is looked at closely
 SELDOM = 16
+
+# What is done at the begin of the one and around the other, as statements within torch's own (`weave`): the same as the two
+# functions of `Steps._timers` do around them. The first look at the name is rough; what is none of `MARKS` ends in `_took`.
+ENTER = """
+try:
+    text = self.name
+    first = text[0]
+    if (first == "O" or first == "e") and size(text) > 10 and text[10] in "sD" and room[0]:
+        began[identity(self)] = now()
+except Exception:
+    pass
+"""
+EXIT = (
+    "begin = began.pop(identity(self), None) if began else None",
+    "begin = None",
+    f"""
+if begin is not None:
+    end, state = now(), known(of(self, "name", None))
+    if state is not None and state[2] and size(queue) < room[0]:
+        state[2] -= 1
+        thread = ident()
+        put((state[1], thread, 0, begin, end))
+        {indented(READ, 8)}
+    else:
+        passed(self, begin, end, exc_type)
+""",
+)
 
 
 class Steps(metaclass=Mortal):
@@ -47,20 +75,21 @@ class Steps(metaclass=Mortal):
             self._hook.instrument("steps", "this torch has another record_function")
             return
         ours = self._timers(enter, leave)
-        for name, function, original in zip(("__enter__", "__exit__"), ours, (enter, leave)):  # noqa: B905 - 3.10 syntax
+        for original, (function, body) in zip((enter, leave), ours):  # noqa: B905 - 3.10 syntax
+            name = function.__name__
             function.__wrapped__ = original  # TorchScript compiles these two from their source, which inspect finds by this
             self._hook.skip(function)
             setattr(context, name, function)
             self._hook.undo.attribute(context, name, function, original)
+            self._hook.weaving.later([(context, name)], function, original, *body)
         self._hook.instrument("steps", "on")
 
     def _timers(self, enter, leave):
-        now, ident, starts, long, apart = time.monotonic_ns, get_ident, str.startswith, LONG_NS, APART_NS
-        outbox, number_of, loader_of, known = self._hook.outbox, self._number_of, self._loader_of, self._classes.get
-        read, last, tell = self._hook.thread_clock.read, self._hook.thread_clock.last.get, self._hook.sites.tell
-        queue, room, dropped = outbox.queue, outbox.room, outbox.dropped
-        put = queue.append
-        began = {}
+        """The two stand-ins, and what their bodies are made of (`ENTER`, `EXIT`): both must do the same."""
+        clock, outbox, began = self._hook.thread_clock, self._hook.outbox, {}
+        now, ident, starts, apart = time.monotonic_ns, get_ident, str.startswith, APART_NS
+        queue, room, put = outbox.queue, outbox.room, outbox.queue.append
+        known, passed, read, last = self._classes.get, self._passed, clock.read, clock.last.get
 
         # all that the job does within a record_function passes these two: what is no step costs one look at a name
         def __enter__(self):
@@ -77,27 +106,43 @@ class Steps(metaclass=Mortal):
             begin = began.pop(id(self), None)
             result = leave(self, exc_type, exc_value, traceback)
             if begin is not None:
-                end, name, thread = now(), self.name, ident()
-                state = known(name)
-                if len(queue) >= room[0]:
-                    if room[0]:
-                        dropped[0] += 1
-                elif state is not None or not name.startswith(LOADING):
-                    if state is not None and state[2]:
-                        state[2] -= 1
-                        put((state[1], thread, 0, begin, end))
-                    else:
-                        put((number_of(name), thread, 0, begin, end))
+                end, state = now(), known(getattr(self, "name", None))
+                if state is not None and state[2] and len(queue) < room[0]:
+                    state[2] -= 1
+                    thread = ident()
+                    put((state[1], thread, 0, begin, end))
                     if end - last(thread, 0) >= apart:
                         read(thread, end)
                 else:
-                    number = loader_of(name)
-                    put((number, thread, int(exc_type is not None), begin, end))  # at the loader's end: StopIteration
-                    if end - begin >= long:
-                        tell("data", number, begin, end)
+                    passed(self, begin, end, exc_type)
             return result
 
-        return __enter__, __exit__
+        first = {"began": began, "now": now, "room": room, "identity": id, "size": len}
+        then = {**first, "known": known, "passed": passed, "queue": queue, "put": put, "ident": ident, "of": getattr}
+        then.update(clock.given())
+        return (__enter__, (first, ENTER)), (__exit__, (then, *EXIT))
+
+    def _passed(self, it, begin, end, exc_type):
+        """One of `MARKS` has ended: of a loader, or of an optimizer that is not known well enough, or there is no room."""
+        self._hook.guarded("steps", self._took, None, it.name, begin, end, exc_type is not None, sys._getframe(2))
+
+    def _took(self, name, begin, end, raised, frame):
+        outbox, clock = self._hook.outbox, self._hook.thread_clock
+        if not name.startswith(MARKS):
+            return
+        if len(outbox.queue) >= outbox.room[0]:
+            if outbox.room[0]:
+                outbox.dropped[0] += 1
+            return
+        thread = get_ident()
+        if name.startswith(MARK):
+            outbox.queue.append((self._number_of(name, frame), thread, 0, begin, end))
+            clock.read(thread, end)
+        else:
+            number = self._loader_of(name)
+            outbox.queue.append((number, thread, int(raised), begin, end))  # at the loader's end: StopIteration
+            if end - begin >= LONG_NS:
+                self._hook.sites.tell("data", number, begin, end)
 
     def _loader_of(self, name):
         """The instrument of a kind of loader: "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"."""
@@ -107,8 +152,8 @@ class Steps(metaclass=Mortal):
             self._hook.send_added(number, "data", None, "DataLoader", name[len(LOADING) :], "", 0, False)
         return number
 
-    def _number_of(self, name):
-        """The instrument of the optimizer whose step is running: one for each object, so that two are told from two steps.
+    def _number_of(self, name, frame):
+        """The instrument of the optimizer whose step runs in `frame`: one for each object, so that two are told from two steps.
 
         To find the object costs some microseconds (its frame's variables have to be copied). Once `SURE` steps of a class
         have all been one object's, only one step in `SELDOM` is looked at that closely: the others do not come here.
@@ -117,7 +162,6 @@ class Steps(metaclass=Mortal):
         if state is None:
             state = self._classes[name] = [0, None, 0]
         state[0] += 1
-        frame = sys._getframe(2)
         optimizer = frame.f_locals.get("self") if frame.f_code.co_name == "wrapper" else None
         key = name if optimizer is None else id(optimizer)
         number = self._numbers.get(key)

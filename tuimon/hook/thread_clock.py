@@ -21,15 +21,35 @@ class ThreadClock(metaclass=Mortal):
         """Thread's ident -> when it was read last: whoever calls often can see by it that it is too early for `read`."""
         self.read = _not_yet
         """`read(thread, end)`, to be called on the thread itself when something ended at `end`."""
+        self._number = 0
 
     def watch(self):
         """Make `read`, once."""
         if self.read is not _not_yet or not self._hook.can_skip:
             return
-        number = self._hook.next_number()
+        number = self._number = self._hook.next_number()
         self._hook.send_added(number, "cpu", None, "CPU time of the thread", "time.thread_time_ns", "", 0, False)
         self.read = _reader(number, self.last, self._hook.outbox)
         self._hook.skip(self.read)
+
+    def given(self):
+        """What `READ` needs."""
+        return {
+            "clock": self.last, "last": self.last.get, "read": self.read, "cpu": self._number,
+            "used": time.thread_time_ns, "apart": APART_NS,
+        }  # fmt: skip
+
+
+# What `read` does, as statements (`weave`), where a row of this `thread` has just ended at `end`: no frame for what is usual.
+READ = """
+before = last(thread, 0)
+if end - before >= apart:
+    if before and size(queue) < room[0]:
+        clock[thread] = end
+        put((cpu, thread, 0, now(), used()))
+    else:
+        read(thread, end)
+"""
 
 
 def _not_yet(thread, end):

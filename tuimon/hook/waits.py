@@ -12,8 +12,9 @@ from _thread import get_ident
 
 from .remains import Mortal
 from .sites import LONG_NS
-from .thread_clock import APART_NS
+from .thread_clock import APART_NS, READ
 from .timers import RAISED
+from .weave import indented
 
 LOADER = "torch.utils.data.dataloader"
 ENGINE = "_engine_run_backward"
@@ -82,6 +83,10 @@ class Waits(metaclass=Mortal):
                 self._dress(ours, original, 6)
             setattr(module, ENGINE, ours)
             self._hook.undo.add(f"{module.__name__}.{ENGINE}", _put_back(module, ours, original))
+        given = _given(number, self._hook.outbox, self._hook.thread_clock, self._first)
+        for original, ours in made.items():
+            places = [(module, ENGINE) for module, one in zip(modules, originals) if one is original]  # noqa: B905 - 3.10 syntax
+            self._hook.weaving.later(places, ours, original, given, *BODY, put_back=_put_back)
         self._hook.instrument("engine", "on")
         return True
 
@@ -195,6 +200,33 @@ def _engine_timer(fn, number, outbox, clock, first):
         return result
 
     return backward
+
+
+# The same as statements around those of torch's own function (`weave`). It is known for a timer by its free variables.
+BODY = (
+    """
+if not came and room[0]:
+    come(True)
+    first(number)
+begin, failed = now(), 0
+""",
+    "failed = raised",
+    f"""
+if size(queue) < room[0]:
+    end, thread = now(), ident()
+    put((number, thread, failed, begin, end))
+    {indented(READ, 4)}
+elif room[0]:
+    dropped[0] += 1
+""",
+)
+
+
+def _given(number, outbox, clock, first):
+    came = []
+    found = {"number": number, "came": came, "come": came.append, "first": first, "raised": RAISED}
+    found.update(now=time.monotonic_ns, ident=get_ident, size=len, room=outbox.room, dropped=outbox.dropped)
+    return {**found, **clock.given(), "queue": outbox.queue, "put": outbox.queue.append}
 
 
 def _put_back(module, ours, original):
