@@ -293,8 +293,8 @@ def test_a_recompile_of_no_frame_tells_its_own_guard() -> None:
 
 
 def test_an_optimizer_behind_more_regions_than_are_kept_still_ends_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuimon.model.calls.MOST_INSTRUMENTS", 20)
-    monkeypatch.setattr("tuimon.model.calls.MOST_TELLING", 2)
+    monkeypatch.setattr("tuimon.model.adding.MOST_INSTRUMENTS", 20)
+    monkeypatch.setattr("tuimon.model.adding.MOST_TELLING", 2)
     model = model_of([added(number, "forward", f"{number}/0") for number in range(30)], added(99, "optimizer", None))
     model.apply([samples(*((99, at, at + 5) for at in range(10, 100, 10)))])
     assert len(model.regions) == 20 and model.overflow == {"regions and other timed calls": 10}

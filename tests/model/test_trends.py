@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import random
+from itertools import pairwise
 
 import pytest
 
 from tests.model.steps import MS, account
 from tuimon.model.slow.trends import BLOCK, MOST_BLOCKS, Trends, mann_kendall, modes, period
+from tuimon.model.steps.parts import StepAccount
 
 
 def folded(times: list[float], calls: list[tuple[int, int]] | None = None, grows: str = "other python") -> Trends:
@@ -74,6 +77,30 @@ class TestDrift:
                 trends.close(None, None)
         assert len(trends.blocks) <= MOST_BLOCKS
         assert trends.drift is not None and trends.drift.slower == pytest.approx(0.35, abs=0.05)
+
+    def test_however_long_the_job_few_steps_are_held(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tuimon.model.slow.trends.MOST_BLOCKS", 8)
+        trends, before = Trends(), alive(StepAccount)
+        for index in range(BLOCK * 8 * 2**6 + BLOCK // 2):
+            if trends.take(account(index, 20 + index % 3, begin=index * 20 * MS)):
+                trends.close(None, None)
+        assert trends.blocks[-1].steps >= BLOCK * 2**5 and len(trends.blocks) <= 8
+        assert alive(StepAccount) - before <= BLOCK
+
+    def test_a_block_is_the_same_whether_it_was_made_at_once_or_of_two(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        times = noisy(BLOCK * 12, 0.0)
+        small = folded(times).blocks
+        monkeypatch.setattr("tuimon.model.slow.trends.MOST_BLOCKS", 8)
+        old, new = folded(times).blocks[0], folded(times).blocks[-1]
+        assert len(small) == 12 and old.steps == new.steps == 2 * BLOCK
+        assert old.median_ns == (small[0].median_ns + small[1].median_ns) / 2
+        assert new.median_ns in [(one.median_ns + other.median_ns) / 2 for one, other in pairwise(small)]
+
+
+def alive(kind: type) -> int:
+    """How many there are of a class."""
+    gc.collect()
+    return sum(type(one) is kind for one in gc.get_objects())
 
 
 def test_mann_kendall() -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tests.support.fake_feed import MODEL, MS, TRAIN, Script
 from tuimon import events as ev
-from tuimon.app.panels import PANELS
+from tuimon.app.panels.all import PANELS
 from tuimon.app.scene import PanelView, Scene
 from tuimon.draw.glyphs import GLYPH_SETS
 from tuimon.model import Model

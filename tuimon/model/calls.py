@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tuimon import events as ev
-from tuimon.model.identity import entry_number, frame_key
-from tuimon.model.instruments import TELLING, Entry, Instrument, Thread, has_older_entry
-from tuimon.model.laps import Room, SizedCalls, Track, track
-from tuimon.model.parts import Boundary, Frame, Region, Sizes
+from tuimon.model.adding import Adding
+from tuimon.model.instruments import Instrument, Thread
+from tuimon.model.parts import Boundary, Region
 from tuimon.model.steps.lanes import LONG_NS, MOST_SPANS, Lane
 from tuimon.model.steps.long import Long
 from tuimon.model.steps.stepping import StepFold
+from tuimon.model.steps.timing import ENCLOSES, IS_CALL, TURNS
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
@@ -23,13 +21,11 @@ RAISED = 1
 DEEPEST = 64
 """Crossings of one boundary that can be under way on one thread (recursion); older ones have left by an exception."""
 
-MOST_INSTRUMENTS = 20_000
-MOST_TELLING = 1_000
 MOST_THREADS = 1_000
-"""Instruments, those by which steps are told, and threads that run something compiled, that are kept; a healthy job has a
-hundredth of it."""
+"""Threads that run something compiled, that are kept; a healthy job has a hundredth of it."""
 
-_IN_TORCH_OPTIM = f"{os.sep}torch{os.sep}optim{os.sep}"
+
+_NOBODY, _NO_LANE = Thread(), Lane(0, None)
 
 
 class CallFold:
@@ -37,20 +33,11 @@ class CallFold:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._instruments: dict[int, Instrument] = {}
-        self._telling: set[int] = set()
-        self._others: set[int] = set()
-        """The numbers of those of TELLING, and of all others."""
-        self._of_entry: dict[Entry, list[Instrument]] = {}
         self._threads: dict[int, Thread] = {}
-        self._graphs: Counter[str] = Counter()
-        self._tracks: dict[tuple[str, Sizes, bool], Track] = {}
-        self._room_of_laps = Room()
-        self._sized: dict[Entry, SizedCalls] = {}
-        """Of entries whose forward calls have sizes."""
         self.steps = StepFold(model)
+        self._adding = Adding(model, self.steps)
         self.handlers: dict[type[ev.Event], Callable[[Any], None]] = {
-            ev.InstrumentAdded: self._added,
+            ev.InstrumentAdded: self._adding.added,
             ev.ThreadSeen: self._thread_seen,
             ev.Samples: self._samples,
             ev.LoopsSeen: self.steps.loops,
@@ -67,203 +54,86 @@ class CallFold:
         if self.steps.look(event):
             self._model.changed("steps")
 
-    def _added(self, event: ev.InstrumentAdded) -> None:
-        if event.instrument not in self._instruments and not self._room(event):
-            return
-        generation = self._model.generations.current
-        entry = (generation, event.compile_id) if event.compile_id is not None else None
-        instrument = Instrument(event.role, entry)
-        self._instruments[event.instrument] = instrument
-        if event.role in ("forward", "backward"):
-            same = self._same_region(event)
-            region = instrument.region = same or self._region(event, generation)
-            instrument.is_alone = same is None
-            instrument.is_forward = region.direction == "forward" and entry is not None
-            instrument.sizes = event.sizes
-            instrument.track = self._track(region, event.sizes)
-            if event.sizes and entry is not None:
-                self._sized.setdefault(entry, SizedCalls())
-                for other in self._of_entry.get(entry, ()):
-                    other.is_plain = False
-            frame = self._model.frames.get(instrument.region.frame or "")
-            instrument.changed_guard = (
-                has_older_entry(frame, event.compile_id)
-                if frame is not None
-                else event.before_attach
-                and bool(entry_number((event.compile_id or "").partition("_")[0]))  # a file's: nothing tells of its frame
-            )
-            instrument.is_optimizer = (
-                event.role == "forward" and frame is not None and frame.function == "step" and _IN_TORCH_OPTIM in frame.file
-            )
-            self._model.changed("regions")
-        elif event.role == "resume" and entry is not None and event.compile_id is not None:
-            boundary = self._model.boundary_of(generation, event.compile_id)
-            instrument.boundary = boundary or self._model.adopt_boundary(generation, event.compile_id, event)
-            if instrument.boundary.crossings is None:
-                instrument.boundary.crossings = 0
-            self._model.changed("boundaries")
-        elif event.role == "eager":
-            instrument.frame = self._frame_of(event, generation)
-            if instrument.frame is not None and instrument.frame.eager_calls is None:
-                instrument.frame.eager_calls = 0
-                self._model.changed("frames")
-        elif event.role == "crossing" and event.code is not None:
-            instrument.skipped = f"skip@{event.code}:{event.offset}"
-            self._find_skipped(instrument, event.counted)
-        if entry is not None and event.role not in ("eager", "crossing"):
-            self._tie_together(entry, instrument)
-        called = "eager" if event.role == "eager" else f"{generation}:{event.compile_id or event.name}"
-        of_frame = frame_key(generation, event.compile_id) if event.compile_id and event.role != "eager" else None
-        counted = (instrument.region, instrument.frame, instrument.skipped, instrument.boundary)
-        instrument.is_counted = any(one is not None for one in counted)
-        instrument.timed = self.steps.added(event, called, of_frame or "", is_optimizer=instrument.is_optimizer)
-
-    def _room(self, event: ev.InstrumentAdded) -> bool:
-        """Whether there is room for one more instrument; it has it then."""
-        if event.role in TELLING:
-            held, most, what = self._telling, MOST_TELLING, "things that steps are told by"
-        else:
-            held, most, what = self._others, MOST_INSTRUMENTS, "regions and other timed calls"
-        if not self._model.room(what, held, most):
-            return False
-        held.add(event.instrument)
-        return True
-
-    def _same_region(self, event: ev.InstrumentAdded) -> Region | None:
-        """The region that this instrument times other calls of, those of another size."""
-        base = self._instruments.get(event.variant_of) if event.variant_of is not None else None
-        if base is None:
-            return None
-        base.is_alone = base.is_plain = False
-        return base.region
-
-    def _track(self, region: Region, sizes: Sizes, *, device: bool = False) -> Track:
-        key = (region.key, sizes, device)
-        known = self._tracks.get(key)
-        if known is None:
-            known = self._tracks[key] = track(region, sizes, self._room_of_laps, self._model.versions, device=device)
-        return known
-
-    def _frame_of(self, event: ev.InstrumentAdded, generation: int) -> Frame | None:
-        """The frame whose calls in eager an instrument counts: by its code object, which a reset does not change."""
-        if event.code is not None:
-            for frame in reversed(self._model.frames.values()):
-                if frame.code == event.code:
-                    return frame
-        return self._model.frames.get(frame_key(generation, event.compile_id) or "") if event.compile_id else None
-
-    def _find_skipped(self, instrument: Instrument, counted: str) -> Boundary | None:
-        """The boundary of a frame that is skipped whole, told of before its crossings are counted."""
-        boundary = self._model.boundaries.get(instrument.skipped or "")
-        if boundary is not None:
-            boundary.crossings = boundary.crossings or 0
-            boundary.counted = counted or boundary.counted
-            self._model.changed("boundaries")
-        return boundary
-
-    def _tie_together(self, entry: Entry, instrument: Instrument) -> None:
-        """Regions of an entry that goes on with a resume function are where its boundary begins."""
-        of_entry = self._of_entry.setdefault(entry, [])
-        of_entry.append(instrument)
-        if any(other.boundary is not None for other in of_entry):
-            for other in of_entry:
-                other.leads_to_boundary = other.role == "forward"
-
-    def _region(self, event: ev.InstrumentAdded, generation: int) -> Region:
-        compile_id = event.compile_id or event.name
-        key = f"{generation}:{compile_id}:{event.role}"
-        self._graphs[key] += 1
-        if self._graphs[key] > 1:
-            key = f"{key}#{self._graphs[key]}"
-        frame = frame_key(generation, event.compile_id) if event.compile_id else None
-        known = self._model.frames.get(frame) if frame else None
-        region = Region(
-            key=key,
-            compile_id=compile_id,
-            generation=generation,
-            direction=event.role,
-            frame=frame,
-            function=known.name if known and known.file else event.function,
-            file=known.file if known and known.file else event.file,
-            line=known.line if known and known.file else event.line,
-            backend=event.backend,
-            ops=event.ops,
-            before_attach=event.before_attach,
-        )
-        self._model.regions[key] = region
-        self._model.graph_fold.region(region)
-        return region
-
     def _samples(self, event: ev.Samples) -> None:
         boundaries = steps = frames = False
-        model, instruments, told, latest_ns = self._model, self._instruments, self.steps, self._model.now_ns
+        model, instruments, told, latest_ns = self._model, self._adding.held, self.steps, self._model.now_ns
         counting, tells_steps, compiled_until_ns = told.counting, not told.folded, model.compiled_until_ns
-        lanes, row, shared, is_told = told.lanes.held, told.row, counting.shared, counting.is_told
-        lane: Lane | None = None  # of the thread, where its next row may be one that only takes its time
+        lanes, row, gaps, shared, is_told = told.lanes.held, told.row, told.gaps, counting.shared, counting.is_told
+        lane, spans, crowded = _NO_LANE, _NO_LANE.spans, False
+        most_way = -1  # with a row of its thread whose way is no later, there is nothing to do but what is done here
+        thread = _NOBODY
+        thread_number: int | None = None  # None: what is known of the thread is to be looked up anew
         called: dict[int, Instrument] = {}
-        thread: Thread | None = None
-        thread_number = -1
         for one in event.rows:
             number, on_thread, flags, begin_ns, end_ns = one
-            instrument = instruments.get(number)
-            if instrument is None:
+            try:
+                instrument = instruments[number]
+            except KeyError:
                 continue
-            if thread is None or on_thread != thread_number:
-                thread, thread_number = self._threads.get(on_thread) or self._thread(on_thread), on_thread
-                if thread is None:
+            if on_thread != thread_number:
+                known = self._threads.get(on_thread) or self._thread(on_thread)
+                if known is None:
+                    thread_number = None
                     continue
-                lane = lanes.get(on_thread) if is_told and told.gap is None else None
-            if instrument.is_counted:
-                region = instrument.region
-                if region is not None:
-                    called[number] = instrument
-                    if instrument.is_plain and begin_ns >= compiled_until_ns and not flags & RAISED:
-                        instrument.calls.append(one)
-                    else:
-                        self._call(instrument, region, thread_number, flags, begin_ns, end_ns)
-                    took = end_ns - begin_ns if end_ns > begin_ns else 0
-                    thread.told_ns += took
-                    if is_told:
-                        shared.append((region.share, took))
-                    else:
-                        counting.share(region.share, took, end_ns)
-                    if instrument.is_forward:
-                        self._forward(instrument, region, thread, flags, end_ns)
-                elif instrument.frame is not None:
+                thread, thread_number = known, on_thread
+                found = lanes.get(on_thread) if is_told and tells_steps and gaps.open is None else None
+                if found is None or found.quiet is not None:
+                    most_way = -1
+                else:
+                    lane, spans, most_way = found, found.spans, ENCLOSES if len(lanes) == 1 else TURNS
+                    crowded = len(spans) + 2 * len(event.rows) > MOST_SPANS
+            took = end_ns - begin_ns if end_ns > begin_ns else 0
+            region = instrument.region
+            if region is not None:
+                called[number] = instrument
+                if instrument.is_plain and begin_ns >= compiled_until_ns and not flags & RAISED:
+                    instrument.calls.append(one)
+                else:
+                    self._call(instrument, region, on_thread, flags, begin_ns, end_ns)
+                thread.told_ns += took
+                if is_told:
+                    shared.append((region.share, took))
+                else:
+                    counting.share(region.share, took, end_ns)
+                if instrument.is_forward:
+                    self._forward(instrument, region, thread, flags, end_ns)
+            elif instrument.is_counted:
+                if instrument.frame is not None:
                     instrument.frame.eager_calls = (instrument.frame.eager_calls or 0) + 1
                     frames = True
                 elif instrument.skipped is not None:
                     boundaries |= self._passed(instrument, end_ns)
                 elif instrument.boundary is not None:
-                    self._crossing(instrument, instrument.boundary, thread, thread_number, begin_ns)
+                    self._crossing(instrument, instrument.boundary, thread, on_thread, begin_ns)
                     boundaries = True
-            timed = instrument.timed
-            if timed is None or not tells_steps:
-                pass
-            elif timed.is_usual and lane is not None and lane.quiet is None:
-                if timed.tells:  # all this is the same as in `row`, of what most rows are
-                    told.last_call = number
-                    if not told.first_call:
-                        told.first_call = number
-                category = timed.counts_as
+            way = instrument.way
+            if way <= most_way:  # all this is the same as in `row`, of what most rows are
+                if way == IS_CALL:
+                    gaps.last_call = number
+                    if not gaps.first_call:
+                        gaps.first_call = number
+                elif way == TURNS and lane is gaps.optimizers.lane:
+                    gaps.optimizers.turned += 1
+                category = instrument.category
                 if category is not None:
-                    spans = lane.spans
-                    if end_ns - begin_ns < LONG_NS:
-                        spans.append((end_ns, -begin_ns, category, None))
+                    if took < LONG_NS:
+                        spans.append((end_ns, begin_ns, category, None))
                     else:
-                        long = Long(timed, thread_number, flags, begin_ns, end_ns)
-                        spans.append((end_ns, -begin_ns, category, long))
+                        assert instrument.timed is not None
+                        long = Long()
+                        long.timed, long.told, long.own_ns = instrument.timed, one, 0
+                        spans.append((end_ns, begin_ns, category, long))
                         lane.long.append(long)
                         if lane.sites:
                             lane.find_site(long)
-                    if len(spans) > MOST_SPANS:
+                    if crowded and len(spans) > MOST_SPANS:
                         told.make_room(lane)
-            else:
+                        spans = lane.spans
+            elif tells_steps and instrument.timed is not None:
                 model.now_ns = latest_ns
-                if row(timed, thread_number, flags, begin_ns, end_ns):
+                if row(instrument.timed, on_thread, flags, begin_ns, end_ns):
                     steps = True
-                is_told = counting.is_told
-                lane = lanes.get(thread_number) if is_told and told.gap is None else None
+                is_told, thread_number = counting.is_told, None
             if end_ns > latest_ns:
                 latest_ns = end_ns
         model.now_ns = latest_ns
@@ -307,7 +177,7 @@ class CallFold:
         else:
             steady = True
             (region.after_guard_change if instrument.changed_guard else region.steady).add(took)
-        if self._sized and instrument.entry in self._sized:
+        if self._adding.sized and instrument.entry in self._adding.sized:
             self._with_sizes(instrument, region, steady, flags, took, end_ns)
             return
         if steady and not flags & RAISED and instrument.track is not None:
@@ -348,28 +218,28 @@ class CallFold:
     def _with_sizes(self, instrument: Instrument, region: Region, steady: bool, flags: int, took: int, end_ns: int) -> None:
         """A call of a graph with symbols."""
         assert instrument.entry is not None
-        sized = self._sized[instrument.entry]
+        sized = self._adding.sized[instrument.entry]
         if region.direction == "forward":
             sized.forward(instrument.sizes)
             counted = instrument.track
         else:
             sizes = sized.backward()
-            counted = self._track(region, sizes)
+            counted = self._adding.track(region, sizes)
         if steady and not flags & RAISED and counted is not None:
             counted.add(took, end_ns)
 
     def _device_samples(self, event: ev.DeviceSamples) -> None:
         """Calls that were timed on the device's clock. Those of before the steady ones are not told apart: they are few."""
         for number, begin_ns, took in event.rows:
-            instrument = self._instruments.get(number)
+            instrument = self._adding.held.get(number)
             region = None if instrument is None else instrument.region
             if instrument is None or region is None or took < 0:
                 continue
             region.device.add(took)
             sizes = instrument.sizes
-            if not sizes and instrument.entry in self._sized:
+            if not sizes and instrument.entry in self._adding.sized:
                 continue  # with which sizes a call of that time ran is not known any more
-            self._track(region, sizes, device=True).add(took, begin_ns + took)
+            self._adding.track(region, sizes, device=True).add(took, begin_ns + took)
             self._model.changed("regions")
 
     def _passed(self, instrument: Instrument, at_ns: int) -> bool:
@@ -392,7 +262,8 @@ class CallFold:
             compiling = 0
             if began < self._model.compiled_until_ns:
                 compiling = self._model.compiling_between(thread_number, began, at_ns)
-            took = max(0, at_ns - began - (thread.told_ns - told) - compiling)
+            took = at_ns - began - (thread.told_ns - told) - compiling
+            took = took if took > 0 else 0
             boundary.host.add(took)
             thread.told_ns += took
             self.steps.boundary(thread_number, boundary.key, boundary.function, boundary.file, boundary.line, began, at_ns)

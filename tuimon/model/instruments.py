@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tuimon.model.identity import entry_number
 from tuimon.model.laps import Track
 from tuimon.model.parts import Boundary, Frame, Region, Sizes
-from tuimon.model.steps.timing import Timed
+from tuimon.model.steps.timing import NOTHING, Timed
 
 Row = tuple[int, int, int, int, int]
 """As in `events.Samples`."""
@@ -63,6 +63,9 @@ class Instrument:
     """For a region: plain calls, counted all at once behind the samples that they came with."""
     timed: Timed | None = None
     """What its calls are to steps; None for nothing."""
+    way: int = NOTHING
+    category: int | None = None
+    """Its `Timed.way` and `counts_as`, where it has them."""
 
 
 def has_older_entry(frame: Frame, compile_id: str | None) -> bool:

@@ -37,6 +37,10 @@ class Summary:
     total: float
 
 
+_EMPTY = Summary(0, None, None, None, 0.0)
+"""The same for all that have had no value, as most of what is known of a region on the device and after a guard change."""
+
+
 class Durations:
     """A growing population of durations. Constant memory: a window for the quantiles, counts for the rest."""
 
@@ -114,6 +118,8 @@ class Durations:
     @property
     def summary(self) -> Summary:
         """The population now. Sorting happens here, once per change, and only for what is looked at."""
+        if not self.n:
+            return _EMPTY
         if self._summary is None:
             ordered = sorted(self._window)
             self._summary = Summary(

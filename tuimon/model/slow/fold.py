@@ -17,7 +17,7 @@ from tuimon.model.slow.outside import Outsiders
 from tuimon.model.slow.rule import OVER_NS, Judge, Slow, rule
 from tuimon.model.slow.spots import Spots
 from tuimon.model.slow.trends import Trends, period
-from tuimon.model.steps.parts import SlowStep, StepAccount
+from tuimon.model.steps.parts import SlowStep, StepAccount, StepEvidence
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
@@ -98,16 +98,18 @@ class Slowness:
         slow = self._judge.take(account)
         if slow:
             self._waiting.extend(slow)
-        if self.trends.take(self._without_idling(account)):
+        evidence = self._model.steps.evidences.get(account.index)
+        if evidence is not None and evidence.looks:
+            account = self._without_idling(account, evidence)
+        if self.trends.take(account):
             self.trends.close(*self._calls())
             self._model.changed("steps")
         if self._waiting:
             self._settle()
 
-    def _without_idling(self, account: StepAccount) -> StepAccount:
+    def _without_idling(self, account: StepAccount, evidence: StepEvidence) -> StepAccount:
         """The step without what it has waited for work: a server with fewer requests has not become slower."""
-        evidence = self._model.steps.evidences.get(account.index)
-        if evidence is None or not evidence.looks or not serves(account, evidence):
+        if not serves(account, evidence):
             return account
         waits = Spots(self._model, evidence, self.text_of).waits(account.begin_ns, account.end_ns)
         idle = min(waits.ns, account.parts[-1]) if waits is not None else 0

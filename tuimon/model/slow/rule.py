@@ -84,11 +84,16 @@ class Judge:
     def take(self, account: StepAccount) -> list[Slow]:
         """One more step; gives those that are known to be slow by now."""
         if len(self._base) >= LEAST:
-            base = self._slow(account)
+            took, ordered = account.end_ns - account.begin_ns, self._times.ordered
+            base = None
+            if took > ordered[(len(ordered) - 1) // 2] + self.over_ns:  # the median is no less: of most steps this is all
+                base = self._slow(took)
             if account.complete and not account.compiled:
-                self._recent.append(account.end_ns - account.begin_ns)
+                self._recent.append(took)
                 if base is None:
-                    self._add(account)
+                    self.steady += 1
+                    self._base.append(account)
+                    self._times.add(took)
             return [] if base is None else [Slow(account, base, False)]
         self._waiting.append(account)
         plain = sum(_plain(one) for one in self._waiting)
@@ -141,10 +146,7 @@ class Judge:
         self._base.append(account)
         self._times.add(account.end_ns - account.begin_ns)
 
-    def _slow(self, account: StepAccount) -> Base | None:
-        took, ordered = account.end_ns - account.begin_ns, self._times.ordered
-        if took <= ordered[(len(ordered) - 1) // 2] + self.over_ns:  # the median is no less: most steps need no more than this
-            return None
+    def _slow(self, took: int) -> Base | None:
         usual = self._times.quantile(0.5)
         if took <= usual + max(PART * usual, self.over_ns):  # nearly all: the deviation could only raise the limit
             return None

@@ -1,7 +1,9 @@
 """What changes slowly, or comes again and again: a job that gets slower, a spike every n steps, steps of two kinds.
 
-Constant memory: steps are folded into blocks, and blocks in pairs where they become too many. Everything that is concluded is
-concluded when it is asked for.
+Constant memory: steps are folded into blocks, and blocks in pairs where they become too many. What a larger block says is the
+mean of what those of BLOCK steps say of which it is made, whether it was made of them at once or of two later: blocks of any
+age can be compared, and however long a job runs, no more than BLOCK of its steps wait for their block. Everything that is
+concluded is concluded when it is asked for.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import add
 from statistics import median
 
 from tuimon.model.steps.parts import CATEGORIES, StepAccount
 
 BLOCK = 64
-"""Steps in a block."""
+"""Steps in a block, as long as there are few of them."""
 MOST_BLOCKS = 512
 FEWEST_BLOCKS = 8
 """Fewer than this say nothing about a trend."""
@@ -44,7 +47,7 @@ class Block:
     end_ns: int
     median_ns: float
     parts: tuple[float, ...]
-    """The median of each of CATEGORIES."""
+    """The median of each of CATEGORIES. Of a block of more than BLOCK steps both are means of such medians."""
     eager: int | None
     calls: int | None
     """Calls of compiled functions in it that ran in eager, and all of them; None where they are not counted."""
@@ -96,13 +99,43 @@ class Modes:
     n: int
 
 
+@dataclass(slots=True)
+class _Growing:
+    """The block that is under way: its steps are summed up BLOCK by BLOCK."""
+
+    begin_ns: int = 0
+    end_ns: int = 0
+    steps: int = 0
+    median_ns: float = 0.0
+    parts: tuple[float, ...] = (0.0,) * len(CATEGORIES)
+
+    def take(self, steps: Sequence[StepAccount]) -> None:
+        """The next BLOCK of steps."""
+        if not self.steps:
+            self.begin_ns = steps[0].begin_ns
+        self.end_ns = steps[-1].end_ns
+        self.steps += len(steps)
+        self.median_ns += _middle([one.took_ns for one in steps])
+        medians = [_middle(part) for part in zip(*[one.parts for one in steps], strict=True)]
+        self.parts = tuple(map(add, self.parts, medians))
+
+    def block(self, eager: int | None, calls: int | None) -> Block:
+        """What it says; it is full."""
+        n = self.steps // BLOCK
+        parts = tuple(part / n for part in self.parts)
+        return Block(self.steps, self.begin_ns, self.end_ns, self.median_ns / n, parts, eager, calls)
+
+
 class Trends:
     """Folds steps into blocks."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
         self._open: list[StepAccount] = []
+        """The latest steps, fewer than BLOCK."""
+        self._growing = _Growing()
         self._size = BLOCK
+        """Steps in a block now."""
         self._counted: tuple[int, int] | None = None
         self._drift: tuple[int, Drift | None] = (-1, None)
         self._eager: tuple[int, MoreEager | None] = (-1, None)
@@ -110,28 +143,24 @@ class Trends:
 
     def take(self, account: StepAccount) -> bool:
         """One more step. Gives whether a block is full: then `close` is to be called."""
-        if account.complete and not account.compiled:
-            self._open.append(account)
-        return len(self._open) >= self._size
+        if not account.complete or account.compiled:
+            return False
+        steps = self._open
+        steps.append(account)
+        if len(steps) < BLOCK:
+            return False
+        self._growing.take(steps)
+        steps.clear()
+        return self._growing.steps >= self._size
 
     def close(self, eager: int | None, calls: int | None) -> None:
-        """Make a block of what came. `eager`, `calls`: calls of compiled functions so far, those in eager and all of them."""
-        steps, self._open = self._open, []
-        if not steps:
-            return
+        """The block is full. `eager`, `calls`: calls of compiled functions so far, those in eager and all of them."""
         before, self._counted = self._counted, None if eager is None or calls is None else (eager, calls)
-        known = before is not None and eager is not None and calls is not None
-        self.blocks.append(
-            Block(
-                len(steps),
-                steps[0].begin_ns,
-                steps[-1].end_ns,
-                _middle([one.took_ns for one in steps]),
-                tuple(float(_middle(part)) for part in zip(*[one.parts for one in steps], strict=True)),
-                eager - before[0] if known and before is not None and eager is not None else None,
-                calls - before[1] if known and before is not None and calls is not None else None,
-            )
-        )
+        if before is None or eager is None or calls is None:
+            self.blocks.append(self._growing.block(None, None))
+        else:
+            self.blocks.append(self._growing.block(eager - before[0], calls - before[1]))
+        self._growing = _Growing()
         self._closed += 1
         if len(self.blocks) > MOST_BLOCKS:
             pairs = [self.blocks[at : at + 2] for at in range(0, len(self.blocks), 2)]

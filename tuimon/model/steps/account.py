@@ -45,14 +45,16 @@ MOST_COVERED = 4096
 nobody but "other python"."""
 
 Span = tuple[int, int, int, Union["Long", LongRow, None]]
-"""(end, minus begin, one of CATEGORIES or of EAGER and ENGINE, the row where it is a long one): they sort as an account wants
-them."""
+"""(end, begin, one of CATEGORIES or of EAGER and ENGINE, the row where it is a long one)."""
+
+NEVER = 1 << 80
+"""Behind all that is ever timed."""
 
 Held = tuple[int, int, int, int] | None
 """How much of a covered stretch was given to each of SWALLOWED; None for nothing."""
 
 Covered = tuple[int, int, Held | int, object]
-"""(end, minus begin, what of it is held, anything): all of it is where that is a number, of one of CATEGORIES or of EAGER and
+"""(end, begin, what of it is held, anything): all of it is where that is a number, of one of CATEGORIES or of EAGER and
 ENGINE. So most of the time the span itself is what it has covered."""
 
 
@@ -61,30 +63,37 @@ class Account:
 
     __slots__ = ("_covered", "_parts", "begin_ns")
 
-    def __init__(self, begin_ns: int) -> None:
+    def __init__(self, begin_ns: int = 0) -> None:
         self.begin_ns = begin_ns
         self._parts = [0] * _KINDS
         self._covered: list[Covered] = []
         """Disjoint stretches that rows have covered, ascending."""
+
+    def anew(self, begin_ns: int) -> None:
+        """It is the account of another step."""
+        self.begin_ns = begin_ns
+        self._parts = [0] * _KINDS
+        self._covered = []
 
     def take(self, spans: Sequence[Span], end_ns: int, long: list[Long | LongRow]) -> None:
         """Rows in their order, of each what lies before `end_ns`. The long ones are told what of them is their own, and are
         added to `long`.
         """
         parts, covered = self._parts, self._covered
-        crowded = len(covered) + len(spans) >= MOST_COVERED
-        reached = end_ns if crowded else covered[-1][0] if covered else self.begin_ns
+        # nothing is taken for what lies behind all that came before it where there are too many, or one reaches over the end
+        never = len(covered) + len(spans) >= MOST_COVERED or (bool(spans) and spans[-1][0] > end_ns)
+        reached = NEVER if never else covered[-1][0] if covered else self.begin_ns
         cover = covered.append
         for span in spans:
-            end, minus_begin, kind, row = span
-            own = end + minus_begin
-            if reached + minus_begin <= 0 < own and end <= end_ns:  # most: behind all that came before
+            end, begin, kind, row = span
+            if reached <= begin < end:  # most: behind all that came before
+                own = end - begin
                 parts[kind] += own
                 cover(span)
                 reached = end
             else:
-                own = self.add(-minus_begin, end if end < end_ns else end_ns, kind)
-                reached = end_ns if crowded else covered[-1][0] if covered else self.begin_ns
+                own = self.add(begin, end if end < end_ns else end_ns, kind)
+                reached = NEVER if never else covered[-1][0] if covered else self.begin_ns
             if row is not None:
                 row.own_ns += own
                 long.append(row)
@@ -99,20 +108,19 @@ class Account:
         held: Held = None
         after: list[Covered] = []
         while covered and covered[-1][0] > begin:
-            high, minus_low, inner, _ = covered.pop()
-            low = -minus_low
+            high, low, inner, _ = covered.pop()
             if low >= end_ns:  # only where rows come out of order
-                after.append((high, minus_low, inner, None))
+                after.append((high, low, inner, None))
                 continue
             if inner is not None:
                 inner = None if inner in _SWALLOWED_BY_NONE else _held(inner, high - low)
             if high > end_ns:
                 inner, rest = _divide(inner, end_ns - low)
-                after.append((high, -end_ns, rest, None))
+                after.append((high, end_ns, rest, None))
                 high = end_ns
             if low < begin:
                 left, inner = _divide(inner, begin - low)
-                covered.append((begin, minus_low, left, None))
+                covered.append((begin, low, left, None))
                 taken += high - begin
                 held = _plus(held, inner)
                 break
@@ -129,19 +137,20 @@ class Account:
         parts[kind] += own
         if own and _SWALLOWED_AT[kind] is not None:
             held = _held(kind, own) if held is None else _plus(held, _held(kind, own))
-        covered.append((end_ns, -begin, held, None))
+        covered.append((end_ns, begin, held, None))
         if after:
             covered += reversed(after)
         if len(covered) > MOST_COVERED:
-            (end, minus_low, one, _), (high, minus_begin, other, _) = covered[:2]
-            covered[:2] = [(high, minus_low, _plus(_held(one, end + minus_low), _held(other, high + minus_begin)), None)]
+            (end, low, one, _), (high, between, other, _) = covered[:2]
+            covered[:2] = [(high, low, _plus(_held(one, end - low), _held(other, high - between)), None)]
         return own
 
     def parts(self, end_ns: int) -> tuple[int, ...]:
         """ns of each of CATEGORIES up to `end_ns`, behind which no row that was given may lie; the sum is exact."""
         given = self._parts
         named = given[:OTHER]
-        rest = max(0, end_ns - self.begin_ns) - sum(named)
+        took = end_ns - self.begin_ns
+        rest = (took if took > 0 else 0) - sum(named)
         if rest >= 0:
             return (*named, rest)
         short = []

@@ -226,18 +226,23 @@ class Counting:
         certain = certain and (doubt <= LONG_NS or doubt <= (end_ns - begin_ns) // DOUBTFUL)
         account = StepAccount(steps.n, begin_ns, end_ns, parts, compiled, not lost and not self._incomplete, certain)
         self._incomplete = False
-        if evidence.long or evidence.looks or evidence.cpu:
+        if evidence is not None:
             self._keep(account.index, evidence)
         self.begin_ns = steps.last_end_ns = end_ns
         self._doubt_ns = doubt_ns
-        self._add(account, anywhere, late)
+        if self.is_told:
+            steps.accounts.append(account)
+            self.count(end_ns - begin_ns, account.index, anywhere, late)
+        else:
+            self._add(account, anywhere, late)
         for compilation in reversed(model.compilations):  # they ended before it was known that their step had begun
             if compilation.ended_ns <= begin_ns:
                 break
             if not compilation.before_attach and begin_ns <= compilation.began_ns < end_ns:
                 compilation.step = account.index
         if tell:
-            self.tell()
+            for one in self.listeners:
+                one.closed(account)
 
     def tell(self) -> None:
         """Tell the listeners of the latest step."""
@@ -254,7 +259,8 @@ class Counting:
         elif not steps.accounts:
             lane.skip(until_ns)
         else:
-            parts, evidence = lane.close(begin, until_ns)
+            parts, evidence = lane.close(begin, until_ns, whatever=True)
+            assert evidence is not None
             last = steps.accounts[-1]
             added = until_ns - begin
             parts = tuple(map(add, last.parts, parts))
@@ -274,9 +280,7 @@ class Counting:
             if not isinstance(known, Seen):
                 self._keep(last.index, evidence)
             else:
-                known.long += evidence.long
-                known.looks += evidence.looks
-                known.cpu += [reading for reading in evidence.cpu if reading not in known.cpu]
+                known.go_on(evidence)
         self.open(until_ns, doubt_ns)
 
     def _keep(self, index: int, evidence: Seen) -> None:
@@ -299,8 +303,14 @@ class Counting:
         elif not steps.n:
             steps.first = 1
         steps.n += 1
-        host = self._model.surroundings.host
-        self._model.warmup.step(steady, steps.n, host.rss_bytes if host is not None else None)
+        warmup = self._model.warmup
+        if warmup.steps is None:
+            host = self._model.surroundings.host
+            warmup.step(steady, steps.n, host.rss_bytes if host is not None else None)
+        elif steady:  # nearly all: it is over
+            warmup.in_a_row += 1
+        else:
+            warmup.in_a_row = 0
         if self._touched:
             for share in self._touched:
                 share.close(steady)

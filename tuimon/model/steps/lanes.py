@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from operator import attrgetter, itemgetter
+from operator import itemgetter, lt
 
 from tuimon.events import SiteSeen, StackSeen, ThreadSeen
 from tuimon.model.compiling import keep
@@ -23,17 +23,15 @@ MOST_LOOKS = 512
 MOST_LANES = 64
 """Threads of which what they ran is kept until the step is known."""
 
-_end, _minus_begin = itemgetter(0), itemgetter(1)
-_kind = itemgetter(2)
-_by_begin = attrgetter("begin_ns", "end_ns")
+_end, _begin, _kind = itemgetter(0), itemgetter(1), itemgetter(2)
 
 
 class Lane:
     """One thread of the job."""
 
     __slots__ = (
-        "_account", "_backwards", "_forwards", "_rows", "anchors", "called_ns", "cpu", "long", "looks", "lost", "name", "quiet",
-        "sites", "spans", "thread",
+        "_account", "_backwards", "_forwards", "_is_begun", "_rows", "anchors", "called_ns", "cpu", "long", "looks", "lost",
+        "name", "quiet", "sites", "spans", "thread",
     )  # fmt: skip
 
     def __init__(self, thread: int, name: str | None) -> None:
@@ -54,7 +52,9 @@ class Lane:
         """(since, generator, file, line): since then nothing was seen but a generator at work that the loop had called."""
         self.lost = False
         """Rows of the step that is under way had to be let go of."""
-        self._account: Account | None = None
+        self._account = Account()
+        self._is_begun = False
+        """Something of the step that is under way is in its account."""
         self._rows: list[Long | LongRow] = []
         self._forwards = self._backwards = 0
 
@@ -65,7 +65,7 @@ class Lane:
 
     def add(self, begin_ns: int, end_ns: int, kind: int, row: Long | LongRow | None) -> None:
         """Something ran: of one of CATEGORIES, or of EAGER and ENGINE."""
-        self.spans.append((end_ns, -begin_ns, kind, row))
+        self.spans.append((end_ns, begin_ns, kind, row))
         if row is not None:
             self.long.append(row)
             if self.sites:
@@ -94,40 +94,42 @@ class Lane:
         if begin_ns is not None:
             mine = [span for span in self.spans if span[0] <= settled_ns]
             if len(mine) >= MOST_SPANS // 4:
-                self._fold(mine, begin_ns, settled_ns)
+                self._count(self._fold(mine, begin_ns, settled_ns))
                 self.spans = self.spans[len(mine) :]
                 return
         del self.spans[: len(self.spans) // 2]
         self.lost = True
 
-    def _fold(self, spans: list[Span], begin_ns: int, end_ns: int) -> Account:
-        account = self._account
-        if account is None or account.begin_ns != begin_ns:
-            account = self._account = Account(begin_ns)
-        rows = self._rows
-        account.take(spans, end_ns, rows)
-        kinds = bytes(map(_kind, spans))
+    def _count(self, kinds: bytes) -> None:
         self._forwards += kinds.count(FORWARD) + kinds.count(EAGER)
         self._backwards += kinds.count(ENGINE)
+
+    def _fold(self, spans: list[Span], begin_ns: int, end_ns: int) -> bytes:
+        """Put them into the account of the step. Gives their kinds."""
+        account, rows = self._account, self._rows
+        if not self._is_begun or account.begin_ns != begin_ns:
+            account.anew(begin_ns)
+            self._is_begun = True
+        account.take(spans, end_ns, rows)
         if len(rows) > MOST_OF_A_STEP:
             rows.sort(key=lambda row: (-row.own_ns, row.begin_ns))
             del rows[MOST_OF_A_STEP:]
-        return account
+        return bytes(list(map(_kind, spans)))  # of a list that is quicker than of an iterator
 
-    def close(self, begin_ns: int, end_ns: int) -> tuple[tuple[int, ...], Seen]:
-        """The step from `begin_ns` to `end_ns` is over: its parts, and what was seen of it."""
+    def close(self, begin_ns: int, end_ns: int, *, whatever: bool = False) -> tuple[tuple[int, ...], Seen | None]:
+        """The step from `begin_ns` to `end_ns` is over: its parts, and what was seen of it if anything was, or `whatever`."""
         mine, rest = self._until(end_ns)
-        account = self._fold(mine, begin_ns, end_ns)
-        parts, rows = account.parts(end_ns), self._rows
-        if len(rows) > 1:
-            rows.sort(key=_by_begin)
+        kinds, rows = self._fold(mine, begin_ns, end_ns), self._rows
+        parts = self._account.parts(end_ns)
         looks = [look for look in self.looks if begin_ns < look.t_ns <= end_ns] if self.looks else []
         cpu = self._readings(begin_ns, end_ns) if self.cpu else []
         if len(looks) > MOST_OF_A_STEP:
             looks = _thinned(looks)
-        evidence = Seen(self.thread, rows, looks, cpu, self._forwards, self._backwards)
+        evidence = None
+        if rows or looks or cpu or whatever:
+            evidence = Seen(self.thread, rows, looks, cpu, self._forwards, self._backwards, kinds)
         self.spans, self.lost = rest, False
-        self._account, self._rows = None, []
+        self._is_begun, self._rows = False, []
         self._forwards = self._backwards = 0
         return parts, evidence
 
@@ -154,19 +156,18 @@ class Lane:
         while at and spans[at - 1][0] > end_ns:
             at -= 1
         rest = spans[at:]
-        return spans[:at] + [span for span in rest if -span[1] < end_ns], rest
+        return spans[:at] + [span for span in rest if span[1] < end_ns], rest
 
     def _start(self, spans: list[Span]) -> None:
         self.spans = spans
-        self._account = None
-        self._rows = []
+        self._is_begun, self._rows = False, []
         self._forwards = self._backwards = 0
         self.lost = False
 
     def take_children(self, helper: Lane, begin_ns: int, end_ns: int) -> None:
         """What a thread of the autograd engine ran within this call of the engine is the caller's."""
         for span in helper.spans:
-            if -span[1] >= begin_ns and span[0] <= end_ns:
+            if span[1] >= begin_ns and span[0] <= end_ns:
                 self.spans.append(span)
                 if span[3] is not None:
                     self.long.append(span[3])
@@ -189,9 +190,11 @@ class Lane:
 
 
 def _sort(spans: list[Span]) -> None:
-    """By end and minus begin: in two turns, as they come nearly in order, and a key of both were a tuple for each."""
-    spans.sort(key=_minus_begin)
-    spans.sort(key=_end)
+    """By end, and of those that end together the later begun first: that is what an account wants."""
+    ends = list(map(_end, spans))
+    if not all(map(lt, ends, ends[1:])):  # in two turns, as they come nearly in order: a key of both were a tuple for each
+        spans.sort(key=_begin, reverse=True)
+        spans.sort(key=_end)
 
 
 def _thinned(looks: list[StackSeen]) -> list[StackSeen]:

@@ -45,7 +45,8 @@ class Optimizers:
         self.names: dict[int | str, str] = {}
         """All that have stepped, by what they are known by."""
         self._counts: int | str | None = None
-        self._lane: Lane | None = None
+        self.lane: Lane | None = None
+        """The thread that the one that counts steps on."""
         self._round: list[int | str] = []
         """Who has stepped since the one that counts has, in their order."""
         self._silent: dict[int | str, list[tuple[int, int]]] = {}
@@ -55,32 +56,51 @@ class Optimizers:
         self._rounds = 0
         """Rounds of several that have been looked at."""
         self._turns: dict[int | str, int] = {}
-        """Behind whose steps the loop has turned, or data was waited for."""
+        """Behind whose steps the loop has turned, or data was waited for; without what is still in `turned`."""
+        self.turned = 0
+        """How often the head of a loop was passed on the thread of `lane`, or data waited for, since somebody has stepped."""
         self._latest: int | str | None = None
         self._latest_end_ns = 0
+        self._alone: int | str | None = None
+        """The only one that has ever stepped, where that is known."""
 
-    def turned(self, lane: Lane) -> None:
-        """The head of a loop was passed, or data waited for."""
-        if self._rounds < ROUNDS and self._latest is not None and lane is self._lane:
-            self._turns[self._latest] = self._turns.get(self._latest, 0) + 1
+    def alone(self, number: int, lane: Lane, begin_ns: int, end_ns: int) -> bool:
+        """Whether this is one more step of the only one that ever has stepped; it is noted then, as by `stepped`."""
+        if number != self._alone or lane is not self.lane or begin_ns < self._latest_end_ns:
+            return False
+        if self.turned:
+            self._note_turns()
+        self._latest_end_ns = end_ns
+        self._in_row += 1
+        return True
+
+    def _note_turns(self) -> None:
+        if self._latest is not None and self._rounds < ROUNDS:
+            self._turns[self._latest] = self._turns.get(self._latest, 0) + self.turned
+        self.turned = 0
 
     def stepped(self, who: int | str, name: str, lane: Lane, begin_ns: int, end_ns: int, *, first_known: bool) -> Ends | None:
         """One has stepped. Gives the ends of steps that are known by it; None for what is no step of its own.
 
         `first_known`: the first that was seen is the first of the job's.
         """
-        if who == self._latest and begin_ns < self._latest_end_ns and lane is self._lane:
+        if self.turned:
+            self._note_turns()
+        if who == self._latest and begin_ns < self._latest_end_ns and lane is self.lane:
             return None  # a subclass that calls its base's step: the inner call has been counted
         if who not in self.names:
             self.names[who] = name
-        if lane is self._lane or self._lane is None:
+            self._alone = None
+        if lane is self.lane or self.lane is None:
             self._latest, self._latest_end_ns = who, end_ns
         if self._counts is None:
-            self._counts, self._lane = who, lane
+            self._counts, self.lane = who, lane
         if who != self._counts:
             return self._other(who, lane, begin_ns, end_ns)
-        self._lane = lane
+        self.lane = lane
         if not self._round and not self._silent:
+            if len(self.names) == 1 and self._latest == who:
+                self._alone = who
             self._in_row += 1
             return ((begin_ns, end_ns),)
         passed, self._round = self._round, []
@@ -109,13 +129,13 @@ class Optimizers:
         return passed[-1] if first_known else who
 
     def _other(self, who: int | str, lane: Lane, begin_ns: int, end_ns: int) -> Ends:
-        if lane is self._lane:
+        if lane is self.lane:
             self._round.append(who)
         ends = self._silent.setdefault(who, [])
         ends.append((begin_ns, end_ns))
-        if len(ends) < (HAND_ON if lane is self._lane else HAND_ON_THREAD):
+        if len(ends) < (HAND_ON if lane is self.lane else HAND_ON_THREAD):
             return ()
-        self._counts, self._lane = who, lane
+        self._counts, self.lane = who, lane
         self._rounds = self._in_row = 0
         self._round = []
         self._turns.clear()
@@ -143,13 +163,14 @@ class Compiled:
         """Frame -> whether its graphs are told apart: the place of the first that stepped was known."""
         self._who: dict[int, str] = {}
         self._latest: tuple[int, int | str] = (0, 0)
-        self._changes = 0
+        self.changes = 0
+        """How often in a row another graph of the same optimizer's step was called than before."""
 
     def who(self, number: int, frame: str) -> int | str:
         """Whose step a call of this instrument is."""
         who = (self._who.get(number) or self._found(number, frame)) if frame else number
         latest, before = self._latest
-        self._changes = self._changes + 1 if who == before and number != latest else 0
+        self.changes = self.changes + 1 if who == before and number != latest else 0
         self._latest = number, who
         return who
 
@@ -167,7 +188,7 @@ class Compiled:
     @property
     def doubt(self) -> str:
         """What is to be said where two graphs that count as one optimizer's have taken turns for long."""
-        return TWO_IN_TURN if self._changes >= IN_TURN else ""
+        return TWO_IN_TURN if self.changes >= IN_TURN else ""
 
 
 class Marks:

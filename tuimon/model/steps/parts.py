@@ -43,7 +43,7 @@ class Cause:
     """What made a step slow, or one of two things that did."""
 
     cause: str
-    """One of CATEGORIES, or "run-queue wait", "major page faults", "CPU quota", "GPU throttled", "waits for work",
+    """One of CATEGORIES, or "run-queue wait", "major page faults", "CPU quota", "GPU throttled", "stopped", "waits for work",
     "unexplained"."""
     share: float
     """Of the step's excess over the steady steps, 0 to 1."""

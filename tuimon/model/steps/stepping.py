@@ -12,15 +12,15 @@ from tuimon import events as ev
 from tuimon.model.parts import Compilation
 from tuimon.model.steps import account as of
 from tuimon.model.steps.counting import Counting
-from tuimon.model.steps.gap import Gap
-from tuimon.model.steps.inferring import MOST_BETWEEN, Inference
+from tuimon.model.steps.gap import Gaps
+from tuimon.model.steps.inferring import Inference
 from tuimon.model.steps.lanes import LONG_NS, MOST_SPANS, Lane, Lanes
 from tuimon.model.steps.long import Long
 from tuimon.model.steps.looping import FORWARD
-from tuimon.model.steps.marked import Compiled, Marks, Optimizers
+from tuimon.model.steps.marked import Marks
 from tuimon.model.steps.parts import LongRow
 from tuimon.model.steps.timing import Timed, compile_row
-from tuimon.model.steps.turning import Item, Loops, turn
+from tuimon.model.steps.turning import Item, Loops
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
@@ -33,12 +33,6 @@ NOTHING_TO_TELL_BY = (
     "tuimon.step() in the loop, or --step module:function"
 )
 
-UNKNOWN_NS = 1 << 62
-"""A doubt of how much is a step's that has no bound."""
-
-_FIRST = ("call", "engine", "next")
-"""What begins in the next step, wherever in it."""
-
 
 class StepFold:
     """Takes what happened on the job's threads, and has its steps counted."""
@@ -50,16 +44,7 @@ class StepFold:
         self._model = model
         self._loops = Loops()
         self._marks = Marks(model, self.counting)
-        self._optimizers = Optimizers()
-        self._compiled = Compiled(self._loops)
-        self.gap: Gap | None = None
-        """What came since the step of an optimizer that ended one."""
-        self.first_call = self.last_call = 0
-        """Where an optimizer tells the steps: the instruments of the latest step's first call and of the latest call."""
-        self._before = 0
-        """The instrument of the call that came last before the latest step."""
-        self._turned = False
-        """Between the two the loop of the steps was seen to turn."""
+        self.gaps = Gaps(model, self.counting, self._loops)
         self._has_engine = False
         self._order: Inference | None = None
         self._ended = False
@@ -94,11 +79,11 @@ class StepFold:
     def row(self, timed: Timed, thread: int, flags: int, begin_ns: int, end_ns: int) -> bool:
         """A timed call ended, or an instant passed, of steps that are not `folded`. Gives whether the steps have changed."""
         lane = self._held.get(thread) or self._lane_of(thread)
-        counting, gap, kind, category = self.counting, self.gap, timed.kind, timed.counts_as
+        counting, gaps, kind, category = self.counting, self.gaps, timed.kind, timed.counts_as
         if counting.begin_ns is None and timed.tells_begin:
             counting.began(begin_ns)
-        if gap is not None and kind is not None and lane is gap.lane:
-            self._behind_the_optimizer(gap, Item(kind, begin_ns, end_ns, "", "", timed.number))
+        if gaps.open is not None and kind is not None and lane is gaps.open.lane:
+            gaps.begins(gaps.open, timed, begin_ns, end_ns)
         if category is not None:
             if lane.quiet is not None:
                 lane.quiet_until(begin_ns)
@@ -106,9 +91,11 @@ class StepFold:
                 self._take_children(lane, begin_ns, end_ns)
             spans = lane.spans
             if end_ns - begin_ns < LONG_NS:
-                spans.append((end_ns, -begin_ns, category, None))
+                spans.append((end_ns, begin_ns, category, None))
             else:
-                lane.add(begin_ns, end_ns, category, Long(timed, thread, flags, begin_ns, end_ns))
+                long = Long()
+                long.timed, long.told, long.own_ns = timed, (timed.number, thread, flags, begin_ns, end_ns), 0
+                lane.add(begin_ns, end_ns, category, long)
             if len(spans) > MOST_SPANS:
                 self.make_room(lane)
         if counting.is_told and not timed.tells:
@@ -117,11 +104,11 @@ class StepFold:
             return self._apart(timed, lane, begin_ns, end_ns)
         if counting.is_told:
             if kind == "call":
-                self.last_call = timed.number
-                if not self.first_call:
-                    self.first_call = timed.number
-            elif timed.turns:
-                self._optimizers.turned(lane)
+                gaps.last_call = timed.number
+                if not gaps.first_call:
+                    gaps.first_call = timed.number
+            elif timed.turns and lane is gaps.optimizers.lane:
+                gaps.optimizers.turned += 1
             return False
         if kind is None and timed.role == "backward" and not self._has_engine and not lane.helper:
             kind = "backward"
@@ -138,9 +125,12 @@ class StepFold:
     def _apart(self, timed: Timed, lane: Lane, begin_ns: int, end_ns: int) -> bool:
         """What is no call of the job's own. Gives whether the steps have changed."""
         if timed.role == "optimizer":
-            return self._optimizer(timed, lane, begin_ns, end_ns)
+            if not self.gaps.stepped(timed, lane, begin_ns, end_ns):
+                return False
+            self._order = None
+            return True
         if timed.role == "mark":
-            self._settle(None)
+            self.gaps.settle(None)
             self._order = None
             return self._marks.marked(timed.number, lane, begin_ns, end_ns, how=timed.event.counted)
         lane.cpu.append((begin_ns, end_ns))
@@ -171,8 +161,9 @@ class StepFold:
             return False
         lane = self._lane_of(thread)
         row.thread = thread
-        if self.gap is not None and lane is self.gap.lane:
-            self._behind_the_optimizer(self.gap, Item("next", row.begin_ns, row.end_ns))
+        gap = self.gaps.open
+        if gap is not None and lane is gap.lane:
+            self.gaps.take(gap, Item("next", row.begin_ns, row.end_ns))
         lane.quiet_until(row.begin_ns)
         lane.add(row.begin_ns, row.end_ns, of.COMPILE, row)
         if self.counting.is_told:
@@ -181,13 +172,15 @@ class StepFold:
 
     def make_room(self, lane: Lane) -> None:
         """More than MOST_SPANS rows wait on that thread."""
-        if self.gap is not None and self.gap.first is not None and lane is self.gap.lane:
-            self._settle(self.gap.first, unsure=True)  # no longer to be held
+        gap = self.gaps.open
+        if gap is not None and gap.first is not None and lane is gap.lane:
+            self.gaps.settle(gap.first, unsure=True)  # no longer to be held
+            gap = None
         begin = self.counting.first_begin_ns if lane is self.counting.lane else None
         if begin is None:
             lane.make_room(None, 0)
         elif self.counting.is_told:
-            lane.make_room(begin, lane.spans[-1][0] if self.gap is None else self.gap.last.end_ns)
+            lane.make_room(begin, lane.spans[-1][0] if gap is None else gap.end_ns)
         else:
             lane.make_room(begin, self._order.settled_ns if self._order is not None else 0)
 
@@ -214,8 +207,8 @@ class StepFold:
         if self.thread != event.thread:
             return
         path = event.path or ((event.code, event.lasti),)
-        if self.gap is not None:
-            for one in self.gap.between:
+        if self.gaps.open is not None:
+            for one in self.gaps.open.between:
                 if (one.instrument, one.end_ns) == (event.instrument, event.t_ns):
                     one.path = path
         elif self._order is not None:
@@ -230,7 +223,7 @@ class StepFold:
         if lane is not self.counting.lane or not event.rows:
             return False
         if self.counting.is_told:
-            generator = self._loops.generator(event.rows, self.last_call, self.first_call)
+            generator = self._loops.generator(event.rows, self.gaps.last_call, self.gaps.first_call)
         else:
             generator = self._order.generator(event.rows) if self._order is not None else None
         if generator is None:
@@ -240,85 +233,12 @@ class StepFold:
             lane.generator(event, code.qualname if code is not None else "a generator", code.file if code is not None else "")
         path = tuple((code, offset) for code, _, offset, _ in event.rows)
         item = Item("look", event.since_ns, event.t_ns, path=path)
-        if self.gap is not None and lane is self.gap.lane:
-            self._behind_the_optimizer(self.gap, item)
+        gap = self.gaps.open
+        if gap is not None and lane is gap.lane:
+            self.gaps.take(gap, item)
         if self.counting.is_told or self._order is None:
             return False
         return self._infer(lane, item)
-
-    # ------------------------------------------------------------------------------------------ optimizers
-
-    def _optimizer(self, timed: Timed, lane: Lane, begin_ns: int, end_ns: int) -> bool:
-        """An optimizer's `step()` ended. Gives whether the steps have changed."""
-        steps, counting, number = self._model.steps, self.counting, timed.number
-        if steps.source == "marked":
-            return False
-        frame = self._model.frames.get(timed.frame) if timed.frame else None
-        name = f"compiled: {frame.function}" if frame is not None else timed.event.name
-        who = self._compiled.who(number, timed.frame)
-        several = len(self._optimizers.names) > 1  # of one alone nothing asks whether its first step is known
-        ends = self._optimizers.stepped(who, name, lane, begin_ns, end_ns, first_known=several and counting.from_begin)
-        if not ends:
-            return False
-        if self.gap is not None:
-            self._settle(Item("call", *ends[0]))
-        if steps.source != "optimizer":
-            if steps.source is not None:
-                counting.anew("optimizer", end_ns, keep=counting.from_begin)
-            counting.told_by("optimizer", self._optimizers.how)
-            self._order = None
-        counting.lane = lane
-        # its first call comes behind that of the step before it: nobody saw the loop turn in between
-        unsure = not self._turned and self._loops.same_turn(self.first_call, self._before)
-        for _, each_ns in ends:
-            begin = counting.begin_ns if counting.begin_ns is not None else counting.first_begin_ns
-            if begin is None:  # it began before the attach
-                lane.skip(each_ns)
-                counting.open(each_ns)
-                counting.count(None, 0, False, False)
-            else:
-                each_ns, is_last = max(begin, each_ns), each_ns == ends[-1][1]
-                counting.close(lane, begin, each_ns, certain=not unsure, late=len(ends) > 1, tell=not is_last)
-        last_begin_ns, last_end_ns = ends[-1]
-        self.gap = Gap(lane, Item("former", last_begin_ns, last_end_ns, "", "", number), begin is None, self.last_call)
-        return True
-
-    def _behind_the_optimizer(self, gap: Gap, item: Item) -> None:
-        heads = self._loops.heads
-        if item.kind == "loop":
-            gap.passed.add(item.instrument)
-            if gap.first is not None and heads <= gap.passed:
-                gap.between.append(item)
-                self._settle(item)
-                return
-        if item.kind in _FIRST:
-            if heads <= gap.passed:
-                self._settle(item)
-            elif gap.first is None:
-                gap.first, gap.held = item, len(gap.between)
-        elif len(gap.between) < MOST_BETWEEN:
-            gap.between.append(item)
-        elif item.kind != "look":
-            gap.between[-1] = item
-
-    def _settle(self, first: Item | None, *, unsure: bool = False) -> None:
-        """The next step has begun, with `first` in it; None: there is no more. `unsure`: or later, for all that is known."""
-        gap, self.gap = self.gap, None
-        if gap is None:
-            return
-        heads = self._loops.heads
-        self._turned, self._before = bool(heads) and heads <= gap.passed, gap.before
-        if gap.first is not None and (first is None or first.kind != "loop"):
-            first, gap.between = gap.first, gap.between[: gap.held]
-            self._loops.not_turned()
-        if gap.between or gap.first is not None or first is None or first.begin_ns - gap.last.end_ns >= LONG_NS:
-            cut = turn(self._loops, gap.last, first, gap.between)
-            self.counting.reach(gap.lane, cut.at_ns, UNKNOWN_NS if unsure else cut.doubt_ns)
-        if not gap.told:
-            self.counting.tell()
-        self.first_call = first.instrument if first is not None and first.kind == "call" else 0
-        if len(self._optimizers.names) > 1 or self._compiled.doubt:
-            self._model.steps.how = self._optimizers.how + self._compiled.doubt
 
     # ------------------------------------------------------------------------------------------ inferred
 
@@ -384,8 +304,8 @@ class StepFold:
         if self._ended:
             return False
         self._ended = True
-        steps, changed = self._model.steps, self.gap is not None
-        self._settle(None)
+        steps, changed = self._model.steps, self.gaps.open is not None
+        self.gaps.settle(None)
         if not self.folded and steps.source in (None, "inferred") and event.how in ("exited", "lost"):
             lane = self.counting.lane
             if lane is not None and self._order is not None:

@@ -24,6 +24,11 @@ _FLAGGED = ("gc", "communication")
 """Roles whose flags say more than that a call raised."""
 _APART = ("optimizer", "mark", "cpu")
 
+TAKES_TIME, IS_CALL, TURNS, ENCLOSES, APART, NOTHING = range(6)
+"""Ways: it only takes its thread's time; it is a call, too, of which the first and the last of a step matter; it says that a
+loop has turned; what other threads run within it is its own thread's; it ends or marks steps, or reads a clock;
+it is nothing to steps."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timed:
@@ -49,8 +54,8 @@ class Timed:
     """The head of a loop was passed, or data waited for."""
     is_apart: bool
     """It ends or marks steps, or reads a clock: it is none of the calls in whose order steps are looked for."""
-    is_usual: bool
-    """Where steps are told it ends or turns none, and what it encloses is its own thread's: nearly all rows are such."""
+    way: int
+    """What there is to do with it where steps are told and it is known where the latest one ends: one of the ways above."""
 
     @classmethod
     def of(cls, event: ev.InstrumentAdded, entry: str, frame: str, *, is_optimizer: bool) -> Timed:
@@ -67,7 +72,7 @@ class Timed:
         head = role, at, event.instrument, event.name, event.function, event.file, event.line
         turns, is_apart = kind in ("loop", "next"), role in _APART
         tells = turns or is_apart or kind == "call"
-        is_usual = not turns and not is_apart and kind != "engine"
+        way = APART if is_apart else TURNS if turns else ENCLOSES if kind == "engine" else IS_CALL if tells else TAKES_TIME
         return cls(
             role,
             category,
@@ -82,7 +87,7 @@ class Timed:
             tells,
             turns,
             is_apart,
-            is_usual,
+            way,
         )
 
 
