@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from tuimon.roofline.ceilings import Ceiling
+if TYPE_CHECKING:
+    from tuimon.roofline.ceilings import Ceiling
 
 RULE = "P = sum of operations / sum of time; I = sum of operations / sum of bytes at the stated boundary"
 """How a point is made of many launches: it stands on the screen next to the points."""

@@ -50,8 +50,8 @@ class RegionSums:
     unknown: tuple[str, ...]
 
 
-def slices(laps: Mapping[Sizes, deque[Lap]], anchor_ns: int, window_ns: int | None) -> dict[int, Slice]:
-    """The calls by window: 0 is the one that ends at the anchor, 1 that before it, and so on as far as a trail goes.
+def slices(laps: Mapping[Sizes, deque[Lap]], anchor_ns: int, window_ns: int | None, most: int = MOST_TRAIL) -> dict[int, Slice]:
+    """The calls by window: 0 is the one that ends at the anchor, 1 that before it, and so on to `most`, as far as a trail goes.
 
     `window_ns` None: one window for all there is.
     """
@@ -64,7 +64,7 @@ def slices(laps: Mapping[Sizes, deque[Lap]], anchor_ns: int, window_ns: int | No
                 if calls:
                     found[at].add(sizes, calls, ns)
                 at, calls, ns = here, 0, 0
-                if at > MOST_TRAIL:
+                if at > most:
                     break
             calls += lap.calls
             ns += lap.ns
@@ -95,7 +95,8 @@ def region_sums(model: Model, roofs: Roofs, memo: Memo, window_ns: int | None) -
 
 
 def _region(region: Region, roofs: Roofs, memo: Memo, anchor: int, window_ns: int | None) -> RegionSums | None:
-    host = slices(region.laps, anchor, window_ns)
+    most = MOST_TRAIL if region.graphs else 0  # without its operations a region has no trail
+    host = slices(region.laps, anchor, window_ns, most)
     now = host.get(0)
     if now is None or not now.calls:
         return None
@@ -103,7 +104,7 @@ def _region(region: Region, roofs: Roofs, memo: Memo, anchor: int, window_ns: in
     past = host
     why = ""
     if roofs.on_gpu:
-        past = slices(region.device_laps, anchor, window_ns)
+        past = slices(region.device_laps, anchor, window_ns, most)
         timed = past.get(0, Slice())
         if timed.calls:
             ns = timed.ns * now.calls // timed.calls  # a share of its calls is timed there

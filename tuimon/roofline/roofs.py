@@ -37,6 +37,7 @@ class Roofs:
     """Ceilings that were asked for, by name."""
     _peaks: dict[Class, Peak | None] = field(default_factory=dict)
     _ceilings: dict[tuple[Class, str], Ceiling | None] = field(default_factory=dict)
+    _boundaries: tuple[str, ...] | None = None
 
     def resolved(self, of: Class) -> Class | None:
         """The unit and dtype whose peak is the limit of such operations; None where no peak of this machine is known.
@@ -111,9 +112,11 @@ class Roofs:
 
     def boundaries(self) -> tuple[str, ...]:
         """The machine's, its memory first."""
-        if self.machine is None:
-            return tuple(dict.fromkeys(one.boundary for one in self.own))
-        return tuple(filter(None, (self.machine.memory, self.machine.cache)))
+        if self._boundaries is None:  # each point asks
+            machine = self.machine
+            names = (one.boundary for one in self.own) if machine is None else filter(None, (machine.memory, machine.cache))
+            self._boundaries = tuple(dict.fromkeys(names))
+        return self._boundaries
 
     def boundary(self, footprint: float | None, how: BytesHow, wanted: str | None) -> tuple[str, Bound]:
         """Across what the bytes of a call are counted, and what the intensity is that they give.
