@@ -19,6 +19,10 @@ from tuimon.attach.refusal import Refused
 
 HERE = Path(__file__).resolve().parent
 PLAIN = "target_program.py"
+LINGER_S = 20.0
+"""On a busy machine a thread may be back late. What never comes back is left all the same."""
+SETTLE_S = 10.0
+"""And a main thread that sleeps may take long to sleep again, once it has carried our system calls."""
 CYCLES = int(os.environ.get("TUIMON_CYCLES", "10"))
 """How often each target is attached to; `make attach-proof` does so ten times as often, to look for what happens seldom."""
 
@@ -155,7 +159,8 @@ class Program:
         with open(file, "r+b") as handle:
             self.counters = memoryview(mmap.mmap(handle.fileno(), 4096)).cast("Q")
         until(lambda: self.counters[0] > 0 or self.process.poll() is not None)
-        if program == PLAIN and mode in ("sleeping", "lock"):
+        self.sleeps = program == PLAIN and mode in ("sleeping", "lock")
+        if self.sleeps:
             # a call that is queued on its way there stays queued for as long as it sleeps
             until(lambda: threads.asleep_with_main(self.pid) or self.process.poll() is not None)
         assert self.process.poll() is None, self.errors()
@@ -178,7 +183,12 @@ class Program:
     def inject(self, script: bytes | None = None, seconds: float = 10.0) -> Outcome:
         """Run a script in it, traced by this very process."""
         started = procfs.start_ticks(self.pid)
-        return injector.inject(self.pid, started, HIT if script is None else script, seconds, lambda _mechanism: None)
+        with pytest.MonkeyPatch.context() as patch:
+            if self.sleeps:
+                patch.setattr(injector, "SETTLE_S", SETTLE_S)
+            return injector.inject(
+                self.pid, started, HIT if script is None else script, seconds, lambda _mechanism: None, linger_s=LINGER_S
+            )
 
     def gets_on(self) -> None:
         """Fails unless it lives and makes progress."""

@@ -142,7 +142,8 @@ def _use(session: Session, samples: bool) -> None:
     session.start(lambda kind, _body: kinds.append(kind), lambda _reason: None)
     until(lambda: len(kinds) > 4 and (2 in kinds or not samples))
     goodbye = session.detach()
-    assert goodbye is not None and goodbye["left"] == [] and session.report.left == []
+    assert goodbye is not None and goodbye["left"] == []
+    until(lambda: session.report.left == [])
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ def test_attach_and_detach_leave_nothing(start: Start, cycles: int, mode: str, d
         session = attach(program.pid, {"n": 1}, sources=dummy)
         goodbye = session.detach()
         assert goodbye is not None and goodbye["left"] == []
-        assert session.report.left == []
+        until(lambda session=session: session.report.left == [])  # told once more where a busy target came by late
     # the bootstrap's thread ends a moment after its goodbye
     until(lambda: len(procfs.thread_ids(program.pid)) <= (5 if mode == "idle_threads" else 1))
     after = snapshot(program, tmp_path)

@@ -65,6 +65,11 @@ def samples(got: list[ev.Event]) -> list[ev.GpuSampled]:
     return [one for one in got if isinstance(one, ev.GpuSampled) and one.index == 0]
 
 
+def none_come(got: list[ev.Event]) -> bool:
+    """Whether it has been said that there will be none."""
+    return any(isinstance(one, ev.GpuUnavailable) for one in got)
+
+
 def why_none(got: list[ev.Event]) -> str:
     """Why there is none."""
     return next((one.why for one in got if isinstance(one, ev.GpuUnavailable)), "NVML did not answer in time")
@@ -121,7 +126,7 @@ def activity(_device: str) -> Iterator[Row]:
 def xid(_device: str) -> Iterator[Row]:
     """The driver takes the registration for XID events; none is provoked."""
     with read() as got:
-        until(lambda: samples(got), 10)
+        until(lambda: samples(got) or none_come(got), 10)
         if not samples(got):
             yield Row("xid", "registration", "skipped", why_none(got))
             return

@@ -1,4 +1,5 @@
-"""What the live tests share: compiled code is cached in a folder of the test run, so that only the first job compiles it."""
+"""What the live tests share: compiled code is cached in a folder of the test run, so that only the first job compiles it, and
+by itself: a job's compile workers would each import torch."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = (ours.parent if "PYTEST_XDIST_WORKER" in os.environ else ours) / "inductor"  # one for all workers
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
-            patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
+        for name, value in (("TORCHINDUCTOR_CACHE_DIR", str(folder)), ("TORCHINDUCTOR_COMPILE_THREADS", "1")):
+            if name not in os.environ:
+                patch.setenv(name, value)
         yield
