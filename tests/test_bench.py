@@ -174,9 +174,7 @@ def arms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[jobs.Arm]]:
     os.environ["BACKEND"] = "aot_eager"  # no compiler, and no seconds of it
     running: list[jobs.Arm] = []
     try:
-        running, missing = jobs.started(
-            ("nothing", "nothing#2", "attach"), tmp_path_factory.mktemp("bench"), 500.0, 4
-        )
+        running, missing = jobs.started(("nothing", "nothing#2", "attach"), tmp_path_factory.mktemp("bench"), 500.0, 4)
         assert not missing
         yield running
     finally:

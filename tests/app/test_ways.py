@@ -329,7 +329,11 @@ def test_a_file_that_cannot_be_read_here_says_why_and_shows_what_the_job_told(tm
     boundary.source = "largest = norm.item()"
     drawn = open_source(what, Source("/home/user/project/model.py", 57, "forward", ("why",)))[1](what, 80)
     said = text(drawn.lines)
-    assert "cannot be opened: no such file" in said and "largest = norm.item()" in said and drawn.copied.endswith("largest = norm.item()")
+    assert (
+        "cannot be opened: no such file" in said
+        and "largest = norm.item()" in said
+        and drawn.copied.endswith("largest = norm.item()")
+    )
     os.mkfifo(tmp_path / "pipe.py")
     assert "is a fifo" in text(open_source(what, Source(str(tmp_path / "pipe.py"), 3))[1](what, 200).lines)
     (tmp_path / "model.py").write_text("a\nb\n")
