@@ -105,7 +105,9 @@ def test_a_function_of_a_module_and_lines_in_front_alone() -> None:
     assert ends(ours) == ends(outside)
 
 
-@pytest.mark.parametrize("function", [closes(1), yields, shadowed, at_its_own, waits, len, Held().plain], ids=str)
+@pytest.mark.parametrize(
+    "function", [closes(1), yields, shadowed, at_its_own, waits, len, Held().plain], ids=lambda one: str(one.__qualname__)
+)
 def test_what_is_not_sure_stays_as_it_is(function: Callable[..., Any]) -> None:
     assert made(function, []) is None
 
