@@ -223,8 +223,8 @@ class _Judge:
         words = facts.get("Uid", "").split()
         if len(words) != 4:
             raise ValueError("no user")
-        self.uid = int(words[3])  # as the kernel itself judges who opens a file
-        self._groups = {int(word) for name in ("Gid", "Groups") for word in facts.get(name, "").split()}
+        self.uid = int(words[3])  # of four, and of four groups: as the kernel itself judges who opens a file
+        self._groups = {int(word) for word in (*facts.get("Gid", "").split()[3:], *facts.get("Groups", "").split())}
 
     def may(self, found: os.stat_result, bit: int) -> bool:
         """Whether the mode grants it this (4: read, 1: pass through)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import threading
 from collections.abc import Callable
@@ -45,7 +46,8 @@ class Later:
         self._read = read
         self._figures: Figures | None = None
         self._thread: threading.Thread | None = None
-        self._there = False
+        self._there = threading.Event()
+        self._taken = False
 
     def begin(self) -> None:
         """From now on."""
@@ -55,8 +57,10 @@ class Later:
 
     def take(self) -> tuple[bool, Figures | None]:
         """Whether all has come since this was asked last, and the figures, if they were to be read. Never blocks."""
-        there, self._there = self._there, False
-        return there, self._figures
+        if self._taken or not self._there.is_set():
+            return False, None
+        self._taken = True
+        return True, self._figures
 
     def _run(self) -> None:
         if self._read is not None:
@@ -65,5 +69,6 @@ class Later:
             except Exception as error:  # noqa: BLE001 - whatever it is: without them there is no roof, and all else goes on
                 self._figures = Figures(problems=(f"the figures of machines cannot be read: {error}",))
         for name in MODULES:
-            importlib.import_module(name)
-        self._there = True
+            with contextlib.suppress(Exception):  # whoever presses the key for it is told: no other thing waits for that
+                importlib.import_module(name)
+        self._there.set()

@@ -35,10 +35,17 @@ def who_is_late(model: Model, compared: Sequence[Lateness]) -> str:
     if own is None or len(together) != 1:  # of two jobs that have a rank of this number, it is not known which is this one's
         return "find the rank that comes late: tuimon attach --all compares them; where none is, look at the network"
     lateness, ranks = together[0]
-    for verdict in lateness.verdicts():
+    for verdict in sorted(lateness.verdicts(), key=lambda one: one.kind == "compile_skew"):  # others wait for that now and then
         if verdict.key != ranks[own]:
             return verdict.next_step
-    unseen = (size or 0) - len(ranks)
+    compared_n = lateness.of(ranks[own]).n
+    if compared_n < LEAST:
+        if not compared_n:
+            return "where the ranks meet is not seen, so who is late is not known: compare what is slow in each of them"
+        return f"who is late is not known yet: {many(compared_n, 'step')} of the ranks compared, {LEAST} are the least"
+    if size is None:
+        return "none of the other ranks that are watched is late often: watch any that are not, else look at the network"
+    unseen = size - len(ranks)
     if unseen > 0:
         return f"none of the other ranks that are watched is late often: watch the {unseen} that are not, too"
     return "none of the other ranks is late often: look at the network"

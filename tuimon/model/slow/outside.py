@@ -207,7 +207,8 @@ def _wait(readings: Sequence[ev.ThreadSampled], begin_ns: int, end_ns: int, off_
 def _stopped(readings: Sequence[ev.ThreadSampled], begin_ns: int, end_ns: int, off_ns: int | None) -> tuple[int, str, str]:
     """For how many ns of the step the thread was held, by what ("" where it was not), and how often it was seen so, in words.
 
-    Between two readings of which one saw it held it was, but for what it ran and waited.
+    Between two readings that saw it held it was, but for what it ran and waited. Where one of the two did, a thread that is busy
+    all the time was held whenever it did neither; of one that often sleeps as much is counted as it is busy elsewhere.
     """
     first = max(0, bisect_right(readings, begin_ns, key=_TIME) - 1)
     last = min(len(readings) - 1, bisect_left(readings, end_ns, key=_TIME))
@@ -215,17 +216,33 @@ def _stopped(readings: Sequence[ev.ThreadSampled], begin_ns: int, end_ns: int, o
     seen = [one.stopped for one in within if one.stopped]
     if not seen:
         return 0, "", ""
-    total = 0
+    total, busy = 0, _busy(readings, begin_ns)
     for at in range(first, last):
         one, other = readings[at], readings[at + 1]
         if not (one.stopped or other.stopped):
             continue
-        moved = sum(_grew(getattr(one, name), getattr(other, name)) for name in ("run_s", "wait_s"))
         shared = min(other.t_ns, end_ns) - max(one.t_ns, begin_ns)
-        total += max(0, min(shared, other.t_ns - one.t_ns - moved))
+        idle = max(0, min(shared, other.t_ns - one.t_ns - _moved(one, other)))
+        total += idle if one.stopped and other.stopped else int(idle * busy)
     held = total if off_ns is None else min(total, off_ns)
     by = "tracer" if seen.count("tracer") > len(seen) / 2 else "signal"
     return held, by if held else "", f"{len(seen)} of {len(within)} readings within it"
+
+
+def _moved(one: ev.ThreadSampled, other: ev.ThreadSampled) -> int:
+    """For how many ns between two readings a thread ran or waited for a core."""
+    return _grew(one.run_s, other.run_s) + _grew(one.wait_s, other.wait_s)
+
+
+def _busy(readings: Sequence[ev.ThreadSampled], begin_ns: int) -> float:
+    """The part of its time for which a thread ran or waited for a core in the half minute before, without what it was held;
+    1.0 where that is not known."""
+    last = max(0, bisect_right(readings, begin_ns, key=_TIME) - 1)
+    first = bisect_left(readings, readings[last].t_ns - PAST_NS, key=_TIME)
+    pairs = [(readings[at], readings[at + 1]) for at in range(first, last)]
+    free = [(one, other) for one, other in pairs if not (one.stopped or other.stopped) and one.run_s is not None]
+    took = sum(other.t_ns - one.t_ns for one, other in free)
+    return min(1.0, sum(_moved(one, other) for one, other in free) / took) if took > 0 else 1.0
 
 
 def _grew(before: float | None, after: float | None) -> int:
