@@ -196,6 +196,22 @@ def test_only_what_the_job_itself_may_read(tmp_path: Path) -> None:
         assert why(files.open, f"{tmp_path}/shut.py") == "may not be read by the job"
 
 
+@needs_root
+def test_a_group_that_the_job_has_laid_down_opens_nothing(tmp_path: Path) -> None:
+    for folder in (tmp_path, *tmp_path.parents):
+        folder.chmod(folder.stat().st_mode | 0o001)  # pytest's own are private
+    (tmp_path / "grouped.py").write_bytes(b"text")
+    (tmp_path / "grouped.py").chmod(0o640)
+    os.chown(tmp_path / "grouped.py", 0, NOBODY)
+    laid_down = "os.setgroups([]); os.setresgid(65534, 65533, 65533); os.setresuid(65534, 65534, 65534)"
+    command = [sys.executable, "-c", f"import os; {laid_down}; print(flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdin is not None
+        process.stdout.readline()
+        assert why(of_job, f"{tmp_path}/grouped.py", process.pid) == "may not be read by the job"
+        process.stdin.close()
+
+
 # ------------------------------------------------------------------------------------------------------------ writing
 
 

@@ -62,7 +62,7 @@ class Cell:
         added = [(ratio - 1) * wait for ratio, wait in zip(self.ratios("wall"), waits[::2], strict=True)]
         return [
             table.row(f"{name}: without", waits, "ms", note=self.note),
-            table.row(f"{name}: with, wall", self.ratios("wall"), "x", most=most),
+            table.row(f"{name}: with, wall", self.ratios("wall"), "x", most=most, note=self.note),
             table.row(f"{name}: with, CPU of the job's thread", self.ratios("thread"), "x"),
             table.row(f"{name}: with, added to a step", [one * 1e3 for one in added], "us"),
         ]

@@ -78,3 +78,10 @@ def test_what_runs_here_is_looked_at() -> None:
     command = [sys.executable, "-c", "from tuimon.doctor import machine; print([c.name for c in machine._here()])"]
     ran = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
     assert "'installation'" in ran.stdout
+
+
+def test_where_a_folder_to_import_from_could_be_made(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(installed / "not" / "there"), "__finder__.of.its.own"])
+    assert installation.code()[-1] == installed
+    installed.chmod(0o1777)
+    assert str(installed) in installation.check(installation.code()[-1:]).what

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.fuzz import __main__ as fuzz
 from tests.fuzz import targets, worker
 from tests.fuzz.made import inputs, shortest
 from tests.fuzz.targets import TARGETS, Target
@@ -42,6 +44,17 @@ def test_what_is_found_is_kept_as_short_as_can_be(
     assert told["runs"] > 1 and len(told["found"]) == 1
     assert (tmp_path / "found" / told["found"][0]).read_bytes() == b"az"
     assert "KeyError" in (tmp_path / "found" / f"{told['found'][0]}.why").read_text()
+
+
+def test_a_target_that_ends_by_itself_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = {"typed": {"runs": 5, "edges": 0, "found": []}, "texts": {"runs": 0, "edges": 0, "found": [], "trouble": "-9"}}
+    monkeypatch.setattr(fuzz, "_one", lambda name, _seconds, _folder: ended[name])
+    monkeypatch.setattr(sys, "argv", ["fuzz", "--out", str(tmp_path), "typed"])
+    assert fuzz.main() == 0
+    monkeypatch.setattr(sys, "argv", ["fuzz", "--out", str(tmp_path), "typed", "texts"])
+    assert fuzz.main() == 1 and "5 runs, 0 found, 1 ended too early" in capsys.readouterr().out
 
 
 def test_inputs_are_the_same_for_the_same_seed() -> None:

@@ -142,6 +142,13 @@ def test_who_waits_is_sent_to_what_is_watched_already() -> None:
     fewer = "none of the other ranks that are watched is late often: watch the 6 that are not, too"
     assert who_is_late(rank(0, 8), [alike]) == fewer
     assert {who_is_late(rank(*one), them) for one, them in (((0,), []), ((None,), [late]), ((5,), [late]))} == {alone}
+    unknown = "none of the other ranks that are watched is late often: watch any that are not, else look at the network"
+    assert who_is_late(rank(0, None), [alike]) == unknown  # nobody has told how many there are
+    few, apart = compared(Job(2), 5), Lateness()
+    assert who_is_late(rank(0), [few]) == "who is late is not known yet: 5 steps compared, where 16 are the least"
+    for key in (0, 1):
+        apart.join(key, f"rank {key}", rank=key)
+    assert who_is_late(rank(0), [apart]).startswith("where the ranks meet was not seen, so who is late is not known")
     assert who_is_late(rank(0), [late, alike]) == alone  # of two jobs, which is this one's is not known
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -236,6 +237,11 @@ class TestAStop:
     def test_what_else_made_it_slow_is_named_beside_it(self) -> None:
         assert causes(explained({"gc": 60, "backward regions": 96}, self.STOP)) == [("stopped", 0.61), ("gc", 0.38)]
         assert causes(explained({"compile": 900, "backward regions": 95}, self.STOP)) == [("compile", 0.81)]  # at least
+
+    def test_a_short_one_hides_no_cause_though_the_step_were_none_too_slow_without_it(self) -> None:
+        short = Outside(stopped_ns=3 * MS, stopped_by="tracer")
+        assert causes(explained({"gc": 9, "backward regions": 3}, short)) == [("gc", 0.5), ("stopped", 0.25)]
+        assert causes(explained({"gc": 10, "backward regions": 1}, replace(short, stopped_ns=MS))) == [("gc", 0.82)]
 
     def test_a_short_one_in_a_long_step_explains_nothing(self) -> None:
         found = explained({"other python": 400}, self.STOP, UNSEEN)

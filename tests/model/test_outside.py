@@ -68,6 +68,17 @@ def test_for_how_long_it_was_held() -> None:
     assert traced.stopped_by == "tracer" and "held by a tracer" in traced.evidence[0]
 
 
+def test_a_thread_that_sleeps_was_not_held_all_the_time_around_the_one_reading_that_saw_it_so() -> None:
+    """A tracer that looks at a job holds it for a moment; what the job waits for lies in the same tenth of a second."""
+    before = [(float(at), at / 10, "") for at in range(0, 2100, 100)]  # on a core for a tenth of its time
+    once = look(held(*before, (2100, 200, "tracer"), (2200, 200, ""), (2300, 210, "")), 2005, 2295)
+    assert once.stopped_ns == pytest.approx(0.1 * (95 + 100) * MS) and "in 1 of 2 readings" in once.evidence[0]
+    often = look(held(*before, *((at, 200, "signal") for at in range(2100, 2600, 100)), (2600, 200, "")), 2005, 2595)
+    assert often.stopped_ns == pytest.approx((0.1 * 95 + 400 + 0.1 * 95) * MS)
+    busy = [(float(at), float(at), "") for at in range(0, 2100, 100)]
+    assert look(held(*busy, (2100, 2030, "signal"), (2200, 2080, "")), 2005, 2195).stopped_ns == pytest.approx((70 + 50) * MS)
+
+
 def test_the_cpu_clock_caps_it() -> None:
     found = read(*QUIET, (1000, 0), (1100, 50))
     running = look(found, 1020, 1080, cpu=((1020, 0), (1080, 55)))

@@ -19,9 +19,15 @@ MOST_LINKS = 40
 
 
 def code() -> list[Path]:
-    """What is run: all of the package, the interpreter, and the folders that it imports from."""
+    """What is run: all of the package, the interpreter, and the folders that it imports from, or in which one of those that are
+    not there would be made."""
     package = Path(tuimon.__file__).parent
-    found = [package, *package.rglob("*"), Path(sys.executable), *(Path(entry or os.curdir) for entry in sys.path)]
+    found = [package, *package.rglob("*"), Path(sys.executable)]
+    for entry in sys.path:
+        path = Path(entry or os.curdir)
+        if path.is_absolute() and not path.exists():  # what is no path at all may stand there, too, for a finder of its own
+            path = next(above for above in path.parents if above.exists())
+        found.append(path)
     return list(dict.fromkeys(path.absolute() for path in found if path.exists()))
 
 

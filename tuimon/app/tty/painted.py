@@ -79,7 +79,7 @@ class PaintedApp(InTurnApp[Result], Generic[Result]):
     def _held_long_enough(self, since: float) -> None:
         if self._holding and self._held_s == since and self.screen_stack:
             self._holding, self._painted = False, self.screen
-            self._paint_again()
+            self._holding = not self._paint_again()  # then the next picture is painted, and all of it
 
     def on_cursor_position(self, event: events.CursorPosition) -> None:
         """The terminal has answered."""
@@ -98,11 +98,14 @@ class PaintedApp(InTurnApp[Result], Generic[Result]):
         self.painter.forget()
         self._paint_again()
 
-    def _paint_again(self) -> None:
+    def _paint_again(self) -> bool:
+        """Gives whether it could."""
         if not terminal.can_draw(self) or not self.screen_stack or self.screen is not self._painted:
-            return
-        if self.picture_size() == self.size and not self._holding:  # else another layout is on its way, and a picture with it
-            self.painter.paint()
+            return False
+        if self.picture_size() != self.size or self._holding:  # another layout is on its way, and a picture with it
+            return False
+        self.painter.paint()
+        return True
 
     # ------------------------------------------------------------------------------------------ for the painter
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tuimon.model.about import About
-from tuimon.model.findings.finding import Finding
+from tuimon.model.findings.finding import Finding, many
 
 if TYPE_CHECKING:
     from tuimon.model.model import Model
@@ -38,11 +38,11 @@ def who_is_late(model: Model, compared: Sequence[Lateness]) -> str:
     for verdict in sorted(lateness.verdicts(), key=lambda one: one.kind == "compile_skew"):  # others wait for that now and then
         if verdict.key != ranks[own]:
             return verdict.next_step
-    compared_n = lateness.of(ranks[own]).n
-    if compared_n < LEAST:
-        if not compared_n:
-            return "where the ranks meet is not seen, so who is late is not known: compare what is slow in each of them"
-        return f"who is late is not known yet: {many(compared_n, 'step')} of the ranks compared, {LEAST} are the least"
+    n, least = lateness.fewest
+    if n < least:
+        if not n:
+            return "where the ranks meet was not seen, so who is late is not known: compare what is slow in each of them"
+        return f"who is late is not known yet: {many(n, 'step')} compared, where {least} are the least"
     if size is None:
         return "none of the other ranks that are watched is late often: watch any that are not, else look at the network"
     unseen = size - len(ranks)

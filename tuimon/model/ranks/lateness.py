@@ -258,6 +258,12 @@ class Lateness:
         found = {one.rank.number: key for key, one in self._standings.items() if one.rank.number is not None}
         return found if number in found and len(found) == len(self._standings) else {}
 
+    @property
+    def fewest(self) -> tuple[int, int]:
+        """How many steps were compared of the rank of which they were fewest; and how many are the least, for each of them, by
+        which it can be told that none is late in most."""
+        return min((one.n for one in self._standings.values()), default=0), LEAST
+
     def in_collectives(self, begin_ns: int, end_ns: int, number: int) -> dict[int, float | None]:
         """By each rank's number, the part of its steps that it spent in collectives between two times of the clock of rank
         `number`; None where that is not known, nothing at all where that rank is not here, or numbers are not known."""

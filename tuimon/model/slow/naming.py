@@ -77,7 +77,8 @@ def explain(slow: Slow, known: Known) -> SlowStep:
         over = _without(over, held)
         slow = replace(slow, account=replace(account, end_ns=account.end_ns - held))
         known = replace(known, outside=replace(outside, off_ns=max(0, outside.off_ns - held) if outside.off_ns else None))
-    found = [] if (idle or held) and took <= base.limit_ns else _blame(slow, over, took, excess, known)
+    enough = bool(idle) or held >= NAMED * whole  # a shorter stop is no reason not to say what the rest was
+    found = [] if enough and took <= base.limit_ns else _blame(slow, over, took, excess, known)
     causes = tuple(replace(one, share=one.share * min(1.0, excess / whole)) for one in _two(found, known))
     if held >= (SECOND if causes else NAMED) * whole:
         causes = tuple(sorted((_cause_of_stop(held, whole, outside), *causes[:1]), key=lambda one: -one.share))

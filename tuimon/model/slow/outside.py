@@ -207,8 +207,8 @@ def _wait(readings: Sequence[ev.ThreadSampled], begin_ns: int, end_ns: int, off_
 def _stopped(readings: Sequence[ev.ThreadSampled], begin_ns: int, end_ns: int, off_ns: int | None) -> tuple[int, str, str]:
     """For how many ns of the step the thread was held, by what ("" where it was not), and how often it was seen so, in words.
 
-    Between two readings that saw it held it was, but for what it ran and waited. Where one of the two did, a thread that is busy
-    all the time was held whenever it did neither; of one that often sleeps as much is counted as it is busy elsewhere.
+    Between two readings that saw it held it was, but for what it ran and waited. Where one of the two did, that holds of a
+    thread that is busy all the time; of one that often sleeps only as large a part is counted as it is busy elsewhere.
     """
     first = max(0, bisect_right(readings, begin_ns, key=_TIME) - 1)
     last = min(len(readings) - 1, bisect_left(readings, end_ns, key=_TIME))
