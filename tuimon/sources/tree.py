@@ -70,6 +70,8 @@ def stat(text: str) -> Stat | None:
         found = Stat(
             int(text[:begin]), text[begin + 1 : end], fields[0], int(fields[1]), cpu_s, int(fields[19]), int(fields[21]) * _PAGE
         )
+        if found.rss_bytes >= 1 << 63:
+            return None
     except (IndexError, ValueError):
         return None
     return found
