@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -138,18 +139,64 @@ def test_nothing_is_recorded_any_more_when_the_profiler_is_disabled(
 ) -> None:
     """A thread that is in one of its callbacks at that moment would crash."""
     open_one(window, tmp_path)
-    monkeypatch.setattr("tuimon.hook.window.MOST_QUIET_S", 60.0)
+    window.added(7, "optimizer")
+    window._number = 7
     window.command("window_cancel", {"window": 1})
     window.tick()
     assert control.calls[-1] == "_toggle_collection_dynamic" and hook.told[-1][0] == "open"
-    window.added(7, "optimizer")
-    window._number = 7
     for number in range(2):
         window.tick()
         assert control.calls[-1] == "_toggle_collection_dynamic", number
         window._rows([(7, 1, 0, 0, time.monotonic_ns())])
     window.tick()
     assert control.calls[-1] == "_disable_profiler" and hook.told[-1] == ("cancelled", "as asked")
+
+
+def test_a_step_that_takes_long_is_waited_for_only_so_long(
+    hook: Hook, window: Window, control: Control, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_one(window, tmp_path)
+    window.added(7, "optimizer")
+    window._number = 7
+    window.command("window_cancel", {"window": 1})
+    window.tick()
+    assert control.calls[-1] == "_toggle_collection_dynamic"
+    monkeypatch.setattr("tuimon.hook.window.STEP_QUIET_S", 0.0)
+    window.tick()
+    assert control.calls[-1] == "_disable_profiler" and hook.told[-1] == ("cancelled", "as asked")
+
+
+def test_a_window_that_the_job_closes_while_it_is_looked_at(hook: Hook, window: Window, tmp_path: object) -> None:
+    open_one(window, tmp_path)
+    window.command("window_cancel", {"window": 1})
+    look = window._is_quiet
+
+    def is_quiet() -> bool:
+        sys.modules["torch.autograd.profiler"]._prepare_profiler()
+        return look()
+
+    window._is_quiet = is_quiet  # type: ignore[method-assign]
+    window.tick()
+    assert hook.told[-1] == ("cancelled", "the job starts a profiler of its own: what was recorded is thrown away")
+    assert not window.active and hook.instruments.get("profiler windows", "on") == "on"
+
+
+@pytest.mark.parametrize(("mains", "quiet_s"), [(True, 0.5), (False, 2.0)])
+def test_the_end_of_the_hook_waits_for_operators_longer_than_the_end_of_the_job(
+    window: Window, tmp_path: object, monkeypatch: pytest.MonkeyPatch, mains: bool, quiet_s: float
+) -> None:
+    open_one(window, tmp_path)
+    waited: list[float] = []
+    monkeypatch.setattr("tuimon.hook.window.QUIET_S", 0.5)
+    monkeypatch.setattr("tuimon.hook.window.ENDING_S", 2.0)
+    monkeypatch.setattr(window, "_close_soon", lambda seconds: (waited.append(seconds), window._close("")))
+    thread = threading.Thread(target=window._end)
+    if mains:
+        window._end()
+    else:
+        thread.start()
+        thread.join()
+    assert waited == [quiet_s]
 
 
 def test_captures_that_cannot_be_watched_leave_no_window(hook: Hook, tmp_path: object) -> None:

@@ -95,6 +95,7 @@ def test_it_does_what_it_did_and_ours_around_it() -> None:
     assert code.co_firstlineno == theirs.co_firstlineno - 2  # of `front` and its `try`
     assert getattr(code, "co_qualname", "") == getattr(theirs, "co_qualname", "")
     assert (ours.__name__, ours.__qualname__, ours.__module__, ours.__doc__) == ("plain", "Held.plain", __name__, "Its words.")
+    assert ours.__annotations__ == Held.plain.__annotations__ != {}
     assert ours.__globals__ is globals() and ours.__kwdefaults__ == {"key": "k"} and ours.__defaults__ == (None,)
 
 

@@ -15,12 +15,13 @@ pytestmark = pytest.mark.live
 PYTHONS = [sys.executable, *filter(os.path.isfile, os.environ.get("TUIMON_PYTHONS", "").split(":"))]
 
 PROGRAM = """
-import json, time, traceback, torch, torch.autograd.graph, torch.autograd.profiler as profiler, torch.profiler
+import json, pickle, time, traceback, torch, torch.autograd.graph, torch.autograd.profiler as profiler, torch.profiler
 from torch.utils.data import DataLoader
 R = profiler.record_function
 ENGINE = "_engine_run_backward"
 HELD = [(R, "__enter__"), (R, "__exit__"), (torch.autograd.graph, ENGINE), (torch.autograd, ENGINE)]
 look = lambda: [vars(owner).get(name) for owner, name in HELD]
+by_name = lambda: [pickle.loads(pickle.dumps(one)) is one for one in look()]
 weight = torch.nn.Parameter(torch.ones(3))
 optimizers = [torch.optim.SGD([weight], lr=0.1), torch.optim.Adam([weight])]
 
@@ -76,12 +77,13 @@ def taken(samples):
     last[0] = time.monotonic()
     seen.extend((roles.get(row[0], "?"), row[2]) for row in samples)
 session.outbox.look = taken
-standing = look()
+standing, named = look(), by_name()
 work(); told_first = rows(0)
 n = len(seen)
 weave.Weaving.one = one
 while session.weaving._waiting: time.sleep(0.05)
 woven = look()
+named += by_name()
 second = work(); told_second = rows(n)
 @torch.jit.script
 def scripted(x: torch.Tensor) -> torch.Tensor:
@@ -97,7 +99,7 @@ print(json.dumps({
     "files": [[one.__code__.co_filename, one.__code__.co_name] for one in woven],
     "torch": [[one.__code__.co_filename, one.__code__.co_name] for one in before],
     "replaced": [a is not b and b is not c for a, b, c in zip(before, standing, woven)],
-    "left": [a is b for a, b in zip(before, after)],
+    "left": [a is b for a, b in zip(before, after)], "named": named,
     "first": usual(told_first), "second": usual(told_second),
     "instruments": session.instruments.get("weaving", ""), "dropped": session.outbox.dropped[0],
 }))
@@ -108,7 +110,7 @@ print(json.dumps({
 def test_the_functions_of_torch_are_woven_and_tell_the_same(tmp_path: Path, python: str) -> None:
     values = run(PROGRAM, tmp_path, python=python).values
     assert values["files"] == values["torch"]
-    assert all(values["replaced"]) and all(values["left"])
+    assert all(values["replaced"]) and all(values["left"]) and all(values["named"])
     assert all(values["same"]), values["same"]
     assert values["instruments"] == "" and values["dropped"] == 0
     assert values["first"] == values["second"]

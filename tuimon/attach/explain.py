@@ -125,8 +125,8 @@ def dead(pid: int) -> Refused:
 
 
 def starting(pid: int) -> Refused:
-    """Its Python has not come up in all the time there was."""
-    return Refused("starting", f"the Python in process {pid} has not started up yet; try again in a moment")
+    """Its Python has not come up in all the time there was; that it has gone down for good looks the same."""
+    return Refused("starting", f"the Python in process {pid} has not started up yet, or has ended; try again in a moment")
 
 
 def failed(pid: int, error: OSError) -> Refused:

@@ -78,6 +78,7 @@ class Steps(metaclass=Mortal):
         for original, (function, body) in zip((enter, leave), ours):  # noqa: B905 - 3.10 syntax
             name = function.__name__
             function.__wrapped__ = original  # TorchScript compiles these two from their source, which inspect finds by this
+            function.__qualname__, function.__module__ = original.__qualname__, original.__module__  # by which it is pickled
             self._hook.skip(function)
             setattr(context, name, function)
             self._hook.undo.attribute(context, name, function, original)

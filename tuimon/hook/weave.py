@@ -111,6 +111,10 @@ def woven(function, given, front, raised="pass", behind=None):
     made = types.FunctionType(new, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
     made.__kwdefaults__ = function.__kwdefaults__
+    if getattr(function, "__annotate__", None) is None:
+        made.__annotations__ = function.__annotations__
+    else:
+        made.__annotate__ = function.__annotate__  # from 3.14 on: they are worked out where somebody asks for them
     made.__dict__.update(function.__dict__)
     return made
 

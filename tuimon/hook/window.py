@@ -11,12 +11,13 @@ Recording ends in two acts. torch frees what its callbacks write to when the pro
 is in one at that moment, in an operator without the GIL, crashes (one window in a hundred on a busy machine). So the callbacks
 are taken out first, which torch has a call for; the profiler is disabled when each operator that was under way has ended.
 
-How many events there can be is bounded, first by how much memory the process has taken since the
-begin, and from the second window on by how many there were in a second of the last one.
+How many events there can be is bounded, first by how much memory the process has taken since the begin, and from the second
+window on by how many there were in a second of the last one.
 """
 
 import os
 import sys
+import threading
 import time
 from itertools import pairwise
 
@@ -33,7 +34,9 @@ EVENT_BYTES = 380  # of one in the file
 TICK_MS = 5
 QUIET_S = 0.25  # no operator begins to be recorded any more: so long at least until the profiler is disabled,
 QUIET_STEPS = 2  # and until so many steps have ended in the meantime,
-MOST_QUIET_S = 2.0  # but at most so long
+MOST_QUIET_S = 2.0  # but at most so long where nothing tells steps,
+STEP_QUIET_S = 10.0  # and so long where something does: a step of seconds can be one operator that waits for the device
+ENDING_S = 1.0  # the same where the hook is taken out: no step is told any more
 HURRIED_S = 0.02  # the same on a thread of the job, which waits for it
 PATIENT_S = 5.0  # so long the hook's thread waits for a thread of the job that is closing it
 # what tells steps, the surest first; the calls of a region only where nothing else does
@@ -253,10 +256,12 @@ class Window(metaclass=Mortal):
 
     def _is_quiet(self):
         """Whether no thread is in an operator that is recorded, as far as steps and time tell."""
-        passed = time.monotonic() - self._hushed
-        since = self._hushed * 1e9
-        steps = sum(end > since for end in self._ends.get(self._number, ()))
-        return passed >= QUIET_S and (steps >= QUIET_STEPS or passed >= MOST_QUIET_S)
+        hushed = self._hushed
+        if hushed is None:
+            return True  # the job's thread has closed it meanwhile
+        passed = time.monotonic() - hushed
+        steps = sum(end > hushed * 1e9 for end in self._ends.get(self._number, ()))
+        return passed >= QUIET_S and (steps >= QUIET_STEPS or passed >= (STEP_QUIET_S if self._number else MOST_QUIET_S))
 
     def _finish(self, asked):
         """Close the window that records nothing any more, and tell of it. Does nothing where the job has ended it."""
@@ -293,6 +298,7 @@ class Window(metaclass=Mortal):
         """Let no operator begin to be recorded any more, with the lock held."""
         kinds, control = sys.modules["torch._C"]._profiler, sys.modules["torch._C"]._autograd
         self._hushed = time.monotonic()  # first: where the call fails, it is closed all the same
+        # the CPU's alone, though torch writes a line to stderr then: for a GPU's it would wait for the device
         control._toggle_collection_dynamic(False, {kinds.ProfilerActivity.CPU})
 
     def _close_soon(self, seconds):
@@ -341,7 +347,8 @@ class Window(metaclass=Mortal):
             taken = self._profilers.take(PATIENT_S)
             try:
                 if self._opened is not None:
-                    self._close_soon(QUIET_S)
+                    mains = threading.get_ident() == threading.main_thread().ident  # the job ends, and waits for it
+                    self._close_soon(QUIET_S if mains else ENDING_S)
             finally:
                 if taken:
                     self._profilers.release()

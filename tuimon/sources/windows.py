@@ -43,23 +43,24 @@ def events(message: Mapping[str, Any], folder: Folder | None) -> list[ev.Event]:
     path = message.get("path")
     if changed.state != "closed" or not path or folder is None:
         return [changed]
-    span = _whole_steps(message)
+    steps = _span(message, "first_ns", "last_ns")  # from the begin of the first whole step to the end of the last
     try:
-        trace = _take(os.path.basename(str(path)), changed.window, folder, span)
+        # a GPU goes on being recorded after `end_ns`, until the profiler is disabled
+        trace = _take(os.path.basename(str(path)), changed.window, folder, steps or _span(message, "begin_ns", "end_ns"))
     except Unreadable as error:
         why = f"the profile that torch wrote {error}"
         return [replace(changed, why=f"{changed.why}; {why}" if changed.why else why)]
     seen, spans = trace.seen, replace(trace.spans, t_ns=changed.t_ns)
-    if trace.cut:
+    if trace.cut and steps is not None:
         seen = replace(seen, t_ns=changed.t_ns, begin_ns=message["first_ns"], end_ns=message["last_ns"], steps=changed.steps)
     elif isinstance(changed.begin_ns, int) and isinstance(changed.end_ns, int):  # on the job's clock, as all else
         seen = replace(seen, t_ns=changed.t_ns, begin_ns=changed.begin_ns, end_ns=changed.end_ns)
     return [changed, seen, *([spans] if spans.spans or spans.gaps or spans.lookups else [])]
 
 
-def _whole_steps(message: Mapping[str, Any]) -> tuple[int, int] | None:
-    """(begin of the first whole step, end of the last), ns on the wall clock, which is the trace's; None where none is told."""
-    told = [message.get(name) for name in ("begin_ns", "begin_wall_ns", "first_ns", "last_ns")]
+def _span(message: Mapping[str, Any], *names: str) -> tuple[int, int] | None:
+    """Two moments of the message, by their names, in ns on the wall clock, which is the trace's; None where none are told."""
+    told = [message.get(name) for name in ("begin_ns", "begin_wall_ns", *names)]
     if not all(type(one) is int and 0 <= one < 2**62 for one in told):
         return None
     begin, wall, first, last = (int(str(one)) for one in told)

@@ -152,11 +152,19 @@ class Injection:
 
     def _let_python_begin(self) -> None:
         """Wait until the program has come as far as its Python. Raises Refused, OSError."""
+        waited = False
         while not interpreter.has_begun(self.target.memory, self.target.runtime, self.target.python):
             if over := self.wait.over():
                 raise explain.cancelled(self.pid) if over == "cancelled" else explain.starting(self.pid)
             self.wait.look(0)
             time.sleep(0.002)
+            waited = True
+        if waited:  # what was found before may lack the C library's part of `lock_ranges`: it is mapped late
+            mapped = procfs.mappings(self.pid)
+            version, symbols, ranges, runtime = interpreter.find(self.pid, self.target.memory, mapped)
+            self.target = self.site.target = self.target._replace(
+                mappings=mapped, python=version, symbols=symbols, lock_ranges=ranges, runtime=runtime
+            )
 
     def clean_up(self, seconds: float) -> bool:
         """Take everything away, within so many seconds; what could not be is in `outcome.left`. Whether more may come of it.
