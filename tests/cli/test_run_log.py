@@ -142,4 +142,5 @@ def test_a_run_under_the_screen_says_where_it_is(state: Path, tmp_path: Path) ->
         on.close()
     (log,) = (state / "tuimon").iterdir()
     assert log.read_bytes() == b"said\n"
-    assert f"its output: {log}".encode() in on.data.replace(b"\r\n  ", b" ")
+    # told within the terminal's width, so broken somewhere in the path
+    assert f"itsoutput:{log}".encode() in on.data.replace(b"\r\n", b"").replace(b" ", b"")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.fuzz.made import inputs, shortest
 from tests.fuzz.targets import TARGETS, Target
 
 FOUND = Path(__file__).parent / "found"
+WITHOUT_TORCH = {"commands", "ordered"}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FOUND.iterdir()))
@@ -26,6 +28,12 @@ def test_what_was_found(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_made_up_inputs(name: str) -> None:
     target = TARGETS[name]
+    if name in WITHOUT_TORCH and "torch" in sys.modules:  # of another test: here the hook would look at this very process
+        again = f"{__file__}::test_made_up_inputs[{name}]"
+        assert (
+            subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", again], check=False).returncode == 0
+        )
+        return
     for number, data in enumerate(itertools.islice(inputs(target.seeds(), name), target.quick)):
         target.run(data, number % 8 == 0)
 

@@ -332,8 +332,13 @@ def test_both_names_of_the_engine_are_one_instrument(hook: Hook, engines: list[A
     assert all(engine._engine_run_backward is original for engine in engines)
 
 
-def test_a_stand_in_has_the_name_and_the_place_of_what_it_stands_in_for(hook: Hook, engines: list[Any]) -> None:
+@pytest.mark.parametrize("sure", [True, False], ids=["woven", "stands in"])
+def test_what_stands_for_a_function_has_its_name_and_place(
+    hook: Hook, engines: list[Any], monkeypatch: pytest.MonkeyPatch, sure: bool
+) -> None:
     """Dynamo goes by these where a compiled function calls it."""
+    if not sure:
+        monkeypatch.setattr(weave, "woven", lambda *_: None)
     original = engines[0]._engine_run_backward
     waits.Waits(hook).watch()
     ours = engines[0]._engine_run_backward
@@ -344,7 +349,18 @@ def test_a_stand_in_has_the_name_and_the_place_of_what_it_stands_in_for(hook: Ho
     with pytest.raises(KeyError) as caught:
         ours(1, fails=True)
     frames = [(frame.name, frame.lineno) for frame in caught.traceback]
-    assert frames[-2][1] + 1 == original.__code__.co_firstlineno  # pytest counts from 0
+    first = original.__code__.co_firstlineno - 1  # pytest counts from 0
+    assert frames[-1] == ("_engine_run_backward", first + 2)
+    assert (frames[-2] == ("_engine_run_backward", first)) is not sure
+
+
+def test_what_dynamo_guards_is_exchanged_once(hook: Hook, engines: list[Any]) -> None:
+    """A compiled function that names it is compiled anew for the first exchange, and must not be for another."""
+    waits.Waits(hook).watch()
+    ours = engines[0]._engine_run_backward
+    for _ in range(3):
+        hook.weaving.one()
+    assert engines[0]._engine_run_backward is ours
 
 
 def patched(engine: Any) -> Any:

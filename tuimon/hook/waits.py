@@ -75,18 +75,16 @@ class Waits(metaclass=Mortal):
             return False  # it goes in a moment, and would take ours with it
         number = self._hook.next_number()
         self._hook.send_added(number, "engine", None, "autograd engine", ENGINE, "", 0, False)
+        given = _given(number, self._hook.outbox, self._hook.thread_clock, self._first)
         made = {}
         for module, original in zip(modules, originals):  # noqa: B905 - 3.10 syntax
-            ours = made.get(original)
+            ours = made.get(original) or self._hook.guarded("weaving", self._hook.weaving.made, None, original, given, *BODY)
             if ours is None:
-                ours = made[original] = _engine_timer(original, number, self._hook.outbox, self._hook.thread_clock, self._first)
+                ours = _engine_timer(original, number, self._hook.outbox, self._hook.thread_clock, self._first)
                 self._dress(ours, original, 6)
+            made[original] = ours
             setattr(module, ENGINE, ours)
             self._hook.undo.add(f"{module.__name__}.{ENGINE}", _put_back(module, ours, original))
-        given = _given(number, self._hook.outbox, self._hook.thread_clock, self._first)
-        for original, ours in made.items():
-            places = [(module, ENGINE) for module, one in zip(modules, originals) if one is original]  # noqa: B905 - 3.10 syntax
-            self._hook.weaving.later(places, ours, original, given, *BODY, put_back=_put_back)
         self._hook.instrument("engine", "on")
         return True
 

@@ -33,34 +33,36 @@ class Weaving(metaclass=Mortal):
         self._hook = hook
         self._waiting = []
 
-    def later(self, places, ours, original, given, front, raised="pass", behind=None, put_back=None):
+    def later(self, places, ours, original, given, front, raised="pass", behind=None):
         """A stand-in `ours` for `original` has been put in at `places`, [(owner, name)]: it may be replaced by a woven one.
 
-        For `given`, `front`, `raised` and `behind` see `woven`. `put_back(owner, woven, ours)` gives what puts `ours` back
-        where the woven one stands; without it that is what `Undo.attribute` does.
+        For `given`, `front`, `raised` and `behind` see `woven`.
         """
-        self._waiting.append((places, ours, original, given, front, raised, behind, put_back))
+        self._waiting.append((places, ours, original, given, front, raised, behind))
+
+    def made(self, original, given, front, raised="pass", behind=None):
+        """What `woven` gives, ready to stand for the original: for what Dynamo guards, which must not change once more."""
+        made = woven(original, given, front, raised, behind)
+        if made is not None:
+            made.__wrapped__ = original
+            self._hook.skip(made)
+            self._hook.sites.hidden.append(made.__code__)
+        return made
 
     def one(self):
         """Replace one of those that wait, on the hook's thread."""
         if not self._waiting:
             return
-        places, ours, original, *texts, put_back = self._waiting.pop(0)
+        places, ours, original, *texts = self._waiting.pop(0)
         if any(vars(owner).get(name) is not ours for owner, name in places):
             return  # somebody has wrapped it since
-        made = woven(original, *texts)
+        made = self.made(original, *texts)
         if made is None:
             return
-        made.__wrapped__ = original
-        self._hook.skip(made)
-        self._hook.sites.hidden.append(made.__code__)
         for owner, name in places:
             if vars(owner).get(name) is ours:
                 setattr(owner, name, made)
-                if put_back is None:
-                    self._hook.undo.attribute(owner, name, made, ours)
-                else:
-                    self._hook.undo.add(f"{owner.__name__}.{name}", put_back(owner, made, ours))
+                self._hook.undo.attribute(owner, name, made, ours)
 
 
 def woven(function, given, front, raised="pass", behind=None):
