@@ -117,19 +117,28 @@ def length_us(count=40):
     return statistics.median(took) / 1e3
 
 
+def product_us(count=2000):
+    # by itself: as a difference of two steps it drowns in their noise where they have many regions
+    begin = time.perf_counter_ns()
+    for _ in range(count):
+        torch.mm(block, block)
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return (time.perf_counter_ns() - begin) / count / 1e3
+
+
 def calibrate(wanted_us):
     # as many steps whatever comes of it: the losses of all jobs are compared
     state["repeats"] = 0
     length_us()  # the first calls of a graph are not like the others
     bare = length_us()
-    state["repeats"] = 20
-    each = max(0.1, (length_us() - bare) / 20)
+    each = product_us()
     for _ in range(3):  # the more of them, the less is each
         state["repeats"] = max(0, int((wanted_us - bare) / each))
-        took = length_us()
+        took = length_us(8)
         if state["repeats"]:
-            each = max(0.1, (took - bare) / state["repeats"])
-    return {"repeats": state["repeats"], "step_us": length_us()}
+            each *= max(0.5, (took - bare) / (wanted_us - bare))
+    return {"repeats": state["repeats"], "step_us": length_us(20)}
 
 
 for _ in range(30):
