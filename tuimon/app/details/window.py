@@ -20,7 +20,7 @@ WHAT = (
 COSTS = (
     "The job stands still while the profiler stops and writes: some tenths of a second, up to 2 s where there are many "
     "operators (50,000 events are the most). Its steps take longer meanwhile, up to 2.5 times. torch prints two USDT lines, "
-    "and once an ERROR line on registerClient, on the job's stderr. Results do not change."
+    "a warning on toggling CPU activity, and once an ERROR line on registerClient, on the job's stderr. Results do not change."
 )
 
 FILE = "This is a file: what is told here is what it holds, and no window can be opened."
