@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual import _wait
+
+from tuimon.app.tty import terminal
 
 LOOK_S, IDLE_S = 0.004, 0.0005
 
@@ -27,3 +30,16 @@ def short_looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         return
     monkeypatch.setattr(_wait, "SLEEP_GRANULARITY", LOOK_S)
     monkeypatch.setattr(_wait, "SLEEP_IDLE", IDLE_S)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was offered to the terminal's clipboard."""
+    out: list[str] = []
+
+    def copy(app: Any, text: str) -> str:
+        out.append(text)
+        return "copied"
+
+    monkeypatch.setattr(terminal, "copy", copy)
+    return out

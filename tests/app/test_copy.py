@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,19 +20,6 @@ from tuimon.app.tty import terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 OSC = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07")
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was offered to the terminal's clipboard."""
-    out: list[str] = []
-
-    def copy(app: Any, text: str) -> str:
-        out.append(text)
-        return "copied"
-
-    monkeypatch.setattr(terminal, "copy", copy)
-    return out
 
 
 def test_rows_are_copied_in_full(sent: list[str]) -> None:

@@ -21,7 +21,6 @@ from tests.support.points import compute
 from tests.support.scenes import WHOLE
 from tuimon.app.look.looks import on_screen, picture
 from tuimon.app.look.themes import load_themes
-from tuimon.app.tty import terminal
 from tuimon.app.widgets.line_widget import LineWidget
 from tuimon.draw.svg import svg
 from tuimon.roofline.points import Roofline
@@ -49,19 +48,6 @@ EVERY = {name: place for name, place in {**STATES, **SCREENS, **MORE}.items() if
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program of the made-up jobs can be read where they have it."""
     monkeypatch.setattr(os, "open", project_at_home(tmp_path))
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was offered to the terminal's clipboard."""
-    out: list[str] = []
-
-    def copy(app: Any, text: str) -> str:
-        out.append(text)
-        return "copied"
-
-    monkeypatch.setattr(terminal, "copy", copy)
-    return out
 
 
 def check_lines(screen: Screen[Any]) -> None:

@@ -118,6 +118,15 @@ def open_one(window: Window, folder: object) -> None:
     window.tick()
 
 
+def end_one(window: Window, folder: object) -> None:
+    """Open one in which an optimizer tells the steps, and end its recording."""
+    open_one(window, folder)
+    window.added(7, "optimizer")
+    window._number = 7
+    window.command("window_cancel", {"window": 1})
+    window.tick()
+
+
 def test_a_capture_finds_the_window_closed_and_none_opens_in_it(
     hook: Hook, window: Window, control: Control, tmp_path: object
 ) -> None:
@@ -138,11 +147,7 @@ def test_nothing_is_recorded_any_more_when_the_profiler_is_disabled(
     hook: Hook, window: Window, control: Control, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread that is in one of its callbacks at that moment would crash."""
-    open_one(window, tmp_path)
-    window.added(7, "optimizer")
-    window._number = 7
-    window.command("window_cancel", {"window": 1})
-    window.tick()
+    end_one(window, tmp_path)
     assert control.calls[-1] == "_toggle_collection_dynamic" and hook.told[-1][0] == "open"
     for number in range(2):
         window.tick()
@@ -155,11 +160,7 @@ def test_nothing_is_recorded_any_more_when_the_profiler_is_disabled(
 def test_a_step_that_takes_long_is_waited_for_only_so_long(
     hook: Hook, window: Window, control: Control, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_one(window, tmp_path)
-    window.added(7, "optimizer")
-    window._number = 7
-    window.command("window_cancel", {"window": 1})
-    window.tick()
+    end_one(window, tmp_path)
     assert control.calls[-1] == "_toggle_collection_dynamic"
     monkeypatch.setattr("tuimon.hook.window.STEP_QUIET_S", 0.0)
     window.tick()
