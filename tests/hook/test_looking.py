@@ -247,7 +247,7 @@ def test_an_iterator_that_a_loop_waits_for_is_timed_from_then_on(hook: Session) 
         for item in items(stand):
             if item == 0:
                 job.loops.anchor(8)
-                job.loops.take()
+                hook.take()
         again.set()
 
     with job.standing(loop) as ident:

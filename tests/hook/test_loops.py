@@ -27,6 +27,12 @@ class Session(Hook):
         super().__init__()
         self.eager = Eager(self)
 
+    def take(self) -> None:
+        """Have the messages that wait to be made made, as the sender does."""
+        for entry in [entry for entry in self.outbox.queue if callable(entry)]:
+            self.outbox.queue.remove(entry)
+            entry()
+
     def messages(self, kind: str) -> list[dict[str, Any]]:
         return [entry for entry in self.outbox.queue if type(entry) is dict and entry["k"] == kind]
 
@@ -115,7 +121,7 @@ def test_where_a_call_stands_is_told_with_its_loops(hook: Session) -> None:
 
     def step(loops: Loops) -> None:
         loops.anchor(7)
-        loops.take()
+        hook.take()
 
     ident = on_a_thread(job)
     told = hook.messages("loops")[0]
@@ -142,7 +148,7 @@ def test_a_head_that_is_passed_too_often_is_let_go(hook: Session) -> None:
         for i in range(n):
             if i == 0:
                 loops.anchor(7)
-                loops.take()
+                hook.take()
 
     on_a_thread(job)
     ((number, *_),) = hook.messages("loops")[0]["heads"]

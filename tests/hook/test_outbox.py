@@ -39,6 +39,29 @@ def test_samples_and_messages_keep_their_order() -> None:
     theirs.close()
 
 
+def test_what_a_message_names_goes_out_before_it_and_in_its_place() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    box = outbox.Outbox(ours)
+
+    def named() -> dict[str, str]:
+        box.put({"k": "its name"})
+        return {"k": "made"}
+
+    box.put({"k": "first"})
+    box.put(named)
+    box.put(lambda: box.put({"k": "put alone"}), soon=True)
+    box.queue.append((1, 77, 0, 10, 20))
+    assert box.hurry
+    box.flush()
+    assert not box.hurry
+    frames = drained(theirs)
+    kinds = [wire.read_json(body)["k"] if kind == wire.JSON_FRAME else "samples" for kind, body in frames]
+    assert [kind for kind in kinds if kind != "thread"] == ["first", "its name", "made", "put alone", "samples"]
+    ours.close()
+    theirs.close()
+
+
 @pytest.mark.parametrize("apart", [1, 2, 63, 64, 65, 200])
 def test_messages_among_many_samples_keep_their_place(apart: int) -> None:
     sent = bytearray()

@@ -11,6 +11,7 @@ loop: `look`.
 """
 
 import collections
+import functools
 import sys
 import time
 import weakref
@@ -26,7 +27,6 @@ MOST_FRAMES = 8  # of the user's, that are told
 MOST_LOOPS = 8  # of a site
 MOST_HEADS = 256  # that are watched at a time
 MOST_KNOWN = 4096  # code objects whose loops are remembered
-MOST_NOTED = 256  # anchors that wait for the hook's thread
 GENERATOR, NESTED = 0x20, 0x10  # of a code object's flags
 HANDLERS = ("PUSH_EXC_INFO", "CLEANUP_THROW")  # what a handler begins with
 HERE = (lambda: 0).__code__.co_filename.rpartition("/")[0] + "/"
@@ -37,7 +37,6 @@ class Loops(metaclass=Mortal):
 
     def __init__(self, hook):
         self._hook = hook
-        self._noted = collections.deque()
         self._of = {}  # id of a code object -> (weak reference to it, its loops)
         self._told = {}  # (anchor, thread) -> what was told of it last
         self._heads = {}  # number of a loop's instrument -> (code number, head) of it
@@ -53,7 +52,9 @@ class Loops(metaclass=Mortal):
     def anchor(self, number):
         """The call that is timed under this number runs for the first time, here and now: note where. Costs some microseconds.
 
-        Under Dynamo's eyes too: this function must be hidden from it, as all of the hook is, and calls nothing but C.
+        It is noted in the queue itself, so it is told before the first row of these calls: by where they stand, two calls that
+        are compiled as one are told apart. Under Dynamo's eyes too: this function must be hidden from it, as all of the hook
+        is, and calls nothing but C beside the queue's own `put`.
         """
         self.numbers.add(number)
         frame, found = sys._getframe(1), []
@@ -62,8 +63,8 @@ class Loops(metaclass=Mortal):
                 break
             found.append((frame.f_code, frame.f_lasti))
             frame = frame.f_back
-        if len(self._noted) < MOST_NOTED:
-            self._noted.append((number, get_ident(), found))
+        guarded = self._hook.guarded
+        self._hook.outbox.put(functools.partial(guarded, "loops", self._noted, None, number, get_ident(), found), soon=True)
 
     def added(self, number, role, before_attach):
         """An instrument has been told of. That of a graph or of a call in eager is told while its code is being compiled, for a
@@ -86,13 +87,6 @@ class Loops(metaclass=Mortal):
         if self._threads[ident] > 1000:  # what was long ago counts less
             for each in list(self._threads):
                 self._threads[each] //= 2
-
-    def take(self):
-        """Tell what has been noted; to be called often."""
-        while self._noted:
-            number, ident, frames = self._noted.popleft()
-            self._threads[ident] += 1
-            self._take(number, ident, frames)
 
     def second(self):
         """Once a second: which heads are passed at all, and which too often."""
@@ -133,6 +127,11 @@ class Loops(metaclass=Mortal):
         """Whether a head in this code object is watched."""
         number = self._hook.codes.number(code)
         return any(place[0] == number for place in list(self._heads.values()))
+
+    def _noted(self, number, ident, frames):
+        """An anchor's note has come out of the queue: what is put here goes out in its place."""
+        self._threads[ident] += 1
+        self._take(number, ident, frames)
 
     def _take(self, number, ident, frames):
         """`frames`: [(code, offset)], innermost first."""
@@ -184,7 +183,7 @@ class Loops(metaclass=Mortal):
         return number or 0
 
     def _monitoring(self):
-        if not self._hook.can_skip:
+        if not self._hook.can_skip or not self._hook.here[0]:
             return None
         monitoring = self._hook.eager.monitoring()
         why_not = monitoring.why_not()

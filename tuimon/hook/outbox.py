@@ -8,6 +8,7 @@ import collections
 import socket
 import threading
 import time
+from _thread import get_ident
 from itertools import repeat, starmap
 
 from . import wire
@@ -44,15 +45,24 @@ class Outbox(metaclass=Mortal):
         """Bytes that the other side has taken since `finish` began."""
         self.look = None
         """Called with the samples that are packed, on the hook's thread; None: nobody looks."""
+        self.hurry = False
+        """Something was put that is to be packed soon, though the next flush is not due."""
         self._unsent = bytearray()
+        self._packing = None
+        """The thread on which a message is being made right now."""
         self._names = {}
         self._sock = sock
 
-    def put(self, message):
-        """Queue a JSON-able dict, or what makes one when it is called on the hook's thread.
+    def put(self, message, soon=False):
+        """Queue a JSON-able dict, or what makes one (or None, for nothing) when it is called on the hook's thread.
 
+        What is put while a message is being made goes out before it, so that what a message names is known when it comes.
         Never blocks; a full queue drops and counts.
         """
+        if self._packing is not None and self._packing == get_ident():
+            self._unsent += wire.json_frame(_cut(message() if callable(message) else message))
+            return
+        self.hurry = self.hurry or soon
         if len(self.queue) < self.limit + FACTS_ABOVE_LIMIT:
             self.messages += 1
             self.queue.append(message)
@@ -84,6 +94,7 @@ class Outbox(metaclass=Mortal):
 
     def flush(self):
         """Pack what is queued and give the socket what it takes. Raises OSError when the connection is gone."""
+        self.hurry = False
         self.name_threads()
         self._send()
         queue = self.queue
@@ -130,7 +141,14 @@ class Outbox(metaclass=Mortal):
             self._unsent += wire.samples_frame(rows)
         else:
             message = queue.popleft()
-            self._unsent += wire.json_frame(_cut(message() if callable(message) else message))
+            if callable(message):
+                self._packing = get_ident()
+                try:
+                    message = message()
+                finally:
+                    self._packing = None
+            if message is not None:
+                self._unsent += wire.json_frame(_cut(message))
 
     def _send(self):
         while self._unsent:

@@ -300,11 +300,11 @@ class Session(metaclass=Mortal):
                     if kind == wire.JSON_FRAME and self._commanded(wire.read_json(body)) == "detach":
                         self._asked = True
                         return
-            if self.window.active:
+            if self.window.active or self.outbox.hurry:
                 self.outbox.flush()
+            if self.window.active:
                 self.window.tick()
             self._looking.tick()
-            self.guarded("loops", self.loops.take, None)
             now = time.monotonic()
             if now < next_tick:
                 continue
