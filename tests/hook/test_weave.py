@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import gc
 import os
+import subprocess
 import sys
+import textwrap
 import threading
 import time
 import traceback
@@ -254,3 +256,22 @@ def test_a_job_that_makes_trees_meanwhile_gets_its_own() -> None:
 
 def switches(*_: object) -> None:
     time.sleep(0)
+
+
+def test_no_file_is_opened_but_the_source(tmp_path: Path) -> None:
+    """Of text that is no Python the interpreter opens the file that it is said to be of; a job's filter may forbid that."""
+    source = tmp_path / "theirs.py"
+    source.write_text("\n" * 40 + "def theirs(\n    one,\n    two=2,\n):\n    return (\n        one +\n        two\n    )\n")
+    program = f"""
+        import sys
+        sys.path[:0] = [{str(Path(__file__).parents[2])!r}, {str(tmp_path)!r}]
+        from theirs import theirs
+        from tuimon.hook import weave
+        opened = []
+        sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
+        made = weave.woven(theirs, {{"note": id}}, "note(1)", "pass", "note(2)")
+        sys.addaudithook(lambda *_: None)
+        assert made(1) == 3 and made.__code__.co_filename == theirs.__code__.co_filename
+        assert opened == [{str(source)!r}], opened
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)

@@ -20,6 +20,9 @@ OTHERS = 0x20 | 0x80 | 0x100 | 0x200  # generators, coroutines
 MOST_LINES = 200  # of a function
 MOST_BEHIND = 6  # lines that its last statement may go on for
 MOST_HEAD = 12  # lines of a `def`
+# What is compiled is of no file until it stands: of text that is no Python the interpreter looks up the line in its file, which
+# is a system call that a job's filter may not allow. This name is none that can be opened.
+NO_FILE = "\ud800"
 PARTS = (
     "co_name", "co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_posonlyargcount",
     "co_kwonlyargcount", "co_firstlineno", "co_stacksize", "co_exceptiontable",
@@ -107,6 +110,7 @@ def woven(function, given, front, raised="pass", behind=None):
     alone = _compiled([b"def ours():", *opened, b" " * 40 + b"pass" if after else b"", *closed], code, ("ours",))
     if new is None or alone is None or not _apart(code, alone, given, function.__globals__) or {*new.co_freevars} - {*given}:
         return None
+    new = new.replace(co_filename=code.co_filename)
     if hasattr(code, "co_qualname"):
         new = new.replace(co_qualname=code.co_qualname)
     closure = tuple(types.CellType(given[name]) for name in new.co_freevars)
@@ -157,7 +161,7 @@ def _source_of(code, owner, imports):
 def _compiled(text, code, path):
     """The code object on this path in lines of text; None where they are no Python, or it is not there."""
     try:
-        made = compile(b"\n".join(text) + b"\n", code.co_filename, "exec", code.co_flags & FUTURES, True)
+        made = compile(b"\n".join(text) + b"\n", NO_FILE, "exec", code.co_flags & FUTURES, True)
     except (SyntaxError, ValueError):
         return None
     return _inner(made, path)
