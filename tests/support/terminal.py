@@ -41,6 +41,7 @@ class Terminal:
         self.status: int | None = None
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that are run by nohup ignore it, and so would the program
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
             os.execvpe(argv[0], list(argv), dict(env if env is not None else os.environ))
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
