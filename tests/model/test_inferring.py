@@ -259,6 +259,21 @@ def test_places_in_the_loops_body() -> None:
     assert between(Item("gc", 30, 60, path=((7, 60), (9, 4)))) == 10
 
 
+def test_where_nobody_looked_for_most_of_a_gap_that_is_said() -> None:
+    ms = 1_000_000
+    first = Item("call", 60 * ms, 61 * ms, "0/0", "0", 1)
+    for late, doubt in ((20, 0), (50, 50 * ms - 10)):
+        before = Item("look", 10, late * ms, path=((7, 60),))
+        assert turn(loops(), LAST, first, [before]) == Cut(10, doubt)
+    for early, doubt in ((40, 0), (5, 55 * ms)):
+        behind = Item("look", 10, early * ms, path=((7, 120),))
+        assert turn(loops(), LAST, first, [behind]) == Cut(60 * ms, doubt)
+    again = [Item("look", 10, at * ms, path=((7, 120),)) for at in (5, 25, 45)]
+    assert turn(loops(), LAST, first, again) == Cut(60 * ms, 0)
+    row = Item("gc", 15 * ms, 55 * ms, path=((7, 60),))  # it began there
+    assert turn(loops(), LAST, first, [row]) == Cut(10, 0)
+
+
 def test_a_place_in_the_loops_body_says_more_than_the_kind() -> None:
     window = Item("former", 70, 90, path=((7, 60), (9, 4)))  # a profiler that is started at the loop's head
     assert between(Item("gc", 30, 60, path=((7, 50),)), window) == 10

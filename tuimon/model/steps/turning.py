@@ -56,6 +56,11 @@ class Item:
     path: Path = ()
     """Of a look or a long row: where the job was seen."""
 
+    @property
+    def seen_from_ns(self) -> int:
+        """From when on the job is known to have been at that place: a look begins where nothing was known yet."""
+        return self.end_ns if self.kind == "look" else self.begin_ns
+
 
 @dataclass(slots=True)
 class Cut:
@@ -221,6 +226,7 @@ def turn(loops: Loops, last: Item, first: Item | None, between: Iterable[Item]) 
             break
     former = None
     seen = None
+    unseen = 0  # of the gap, on the other side of where it was seen
     for one, side in zip(between, sides, strict=True):
         if side is None or one.end_ns < low or one.begin_ns > high:
             continue
@@ -228,24 +234,30 @@ def turn(loops: Loops, last: Item, first: Item | None, between: Iterable[Item]) 
             if one.kind not in ("former", "next"):
                 former = min(high, one.end_ns)
         elif side == NEXT:
+            since = min(high, max(low, one.seen_from_ns))
             if former is not None:  # it has turned between the two looks
-                return Cut(former, max(0, min(high, one.end_ns) - former))
-            seen = NEXT
+                return Cut(former, max(0, since - former))
+            seen, unseen = NEXT, since - low
             break
     if former is not None:
-        seen = FORMER
+        seen, unseen = FORMER, high - former
     if first is None:
         return Cut(high if seen == FORMER else low)
-    return _by_habit(loops, last, first, low, high, seen)
+    return _by_habit(loops, last, first, low, high, seen, unseen)
 
 
-def _by_habit(loops: Loops, last: Item, first: Item, low: int, high: int, seen: str | None) -> Cut:
-    """The cut in what is left of a gap, from `low` to `high`: at one of its ends. `seen`: whose it was seen to be."""
+def _by_habit(loops: Loops, last: Item, first: Item, low: int, high: int, seen: str | None, unseen: int = 0) -> Cut:
+    """The cut in what is left of a gap, from `low` to `high`: at one of its ends. `seen`: whose it was seen to be.
+
+    For `unseen` of it nobody looked. Where that is most of it, and it is not as it always is, it may as well be the other's.
+    """
     if high - low < LEAST_NS:
         return Cut(high) if seen == FORMER else Cut(low, 0 if seen else high - low)
-    whose = loops.habit(last, first, high - low) or seen or NEXT
+    usual = loops.habit(last, first, high - low)
+    whose = usual or seen or NEXT
     loops.note(last, first, high - low, whose)
-    return Cut(high if whose == FORMER else low, 0 if whose == seen else high - low)
+    telling = whose == seen and (usual is not None or 2 * unseen <= high - low)
+    return Cut(high if whose == FORMER else low, 0 if telling else unseen if whose == seen else high - low)
 
 
 def _passage(loops: Loops, passages: list[Item]) -> int | None:
