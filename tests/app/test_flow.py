@@ -81,6 +81,22 @@ def test_a_line_that_gets_quicker_is_found_out() -> None:
     assert line.flow.room(line.now) <= 480
 
 
+def test_that_it_got_quicker_is_found_out_by_short_pictures_alone() -> None:
+    line = Line(1e6, 0.002)
+    for _ in range(4):
+        line.picture(1_500)  # the quickest answer is one of many bytes
+    line.rate = 300
+    for _ in range(4):
+        line.picture(700)
+    assert line.flow.rate_bytes_s == pytest.approx(300, rel=0.25)
+    line.rate = 1e6
+    line.far_s = 0.02  # and a busy machine answers later than it did
+    for _ in range(3):
+        line.idle(2.0)
+        line.picture(350)
+    assert line.flow.rate_bytes_s is not None and line.flow.rate_bytes_s > 5_000
+
+
 def test_one_late_answer_makes_no_slow_line() -> None:
     line = Line(1e6, 0.001)
     for turn in range(30):

@@ -53,7 +53,7 @@ def killed_in_a_window(tries: int, chance: random.Random) -> Tries:
             job.run(1)
             monitor.ask("detach")
         until(job.is_free, "the end of the hook")
-        before = job.run(0)
+        before, files = job.run(0), _files(job.pid)
         for _ in range(tries):
             with ending(Monitor()) as monitor:
                 monitor.attach(job.pid)
@@ -64,9 +64,14 @@ def killed_in_a_window(tries: int, chance: random.Random) -> Tries:
                 job.answer_of(job.hear())
             until(job.is_free, "the end of the hook")
             until(lambda: len(procfs.thread_ids(job.pid)) <= before["threads"], "the end of the hook's thread")
+            until(lambda: _files(job.pid) <= files, "the end of the profiler's files")
             now = job.run(0)
             same = now["threads"] <= before["threads"] and now["fds"] <= before["fds"]
             yield "" if same else f"threads {before['threads']} -> {now['threads']}, files {before['fds']} -> {now['fds']}"
+
+
+def _files(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def windows(tries: int, _chance: random.Random) -> Tries:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.hook.test_eager import Hook, needs_monitoring
-from tuimon.hook import monitoring, timers
+from tuimon.hook import monitoring, timers, wire
 from tuimon.hook.eager import Eager
 from tuimon.hook.loops import Loops, is_timed, loops_of
 
@@ -138,6 +138,32 @@ def test_where_a_call_stands_is_told_with_its_loops(hook: Session) -> None:
     # inner: three passages and the end of the first round, then six and the end; outer: the second round and the end
     assert (hook.samples.count(inner), hook.samples.count(outer)) == (4 + 7, 2)
     assert len(hook.messages("loops")) == 1, "the second time there is nothing new"
+
+
+def test_code_that_others_name_before_the_note_is_made_is_told_before_it(hook: Session) -> None:
+    loops = Loops(hook)
+
+    def job() -> None:
+        for _ in range(2):
+            loops.anchor(7)
+            hook.codes.number(sys._getframe(0).f_code)
+            hook.outbox.queue.append((7, 1, 0, 10, 20))
+
+    on_a_thread(job)
+    sent = bytearray()
+    hook.outbox._sock = types.SimpleNamespace(send=lambda data, flags: (sent.extend(data), len(data))[1])
+    hook.outbox.flush()
+    order: list[str] = []
+    known: set[int] = set()
+    for kind, body in wire.Decoder().feed(bytes(sent)):
+        message = wire.read_json(body) if kind == wire.JSON_FRAME else {"k": "row"}
+        order.append(message["k"])
+        if message["k"] == "code":
+            known.add(message["code"])
+        if message["k"] == "loops":
+            assert {code for code, _ in message["site"]} | {row[1] for row in message["heads"]} <= known
+            assert any(row[1] for row in message["heads"])
+    assert order.index("loops") < order.index("row") and order.count("loops") == 1
 
 
 @needs_monitoring

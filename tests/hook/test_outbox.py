@@ -50,11 +50,25 @@ def test_what_a_message_names_goes_out_before_it_and_in_its_place() -> None:
 
     box.put({"k": "first"})
     box.put(named)
-    box.put(lambda: box.put({"k": "put alone"}), soon=True)
+
+    def alone() -> None:
+        box.put({"k": "put alone"})
+        box.put(lambda: None)
+
+    def raises() -> None:
+        raise RuntimeError
+
+    box.put(alone, soon=True)
     box.queue.append((1, 77, 0, 10, 20))
     assert box.hurry
     box.flush()
     assert not box.hurry
+    box.put(raises)
+    with pytest.raises(RuntimeError):
+        box.flush()
+    box.put({"k": "behind it"})
+    assert len(box.queue) == 1, "it is queued, not sent at once"
+    box.queue.clear()
     frames = drained(theirs)
     kinds = [wire.read_json(body)["k"] if kind == wire.JSON_FRAME else "samples" for kind, body in frames]
     assert [kind for kind in kinds if kind != "thread"] == ["first", "its name", "made", "put alone", "samples"]

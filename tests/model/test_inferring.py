@@ -20,6 +20,8 @@ from tuimon.sources import carried
 RECORDED = sorted((Path(__file__).parent / "steps").glob("*.json"))
 CAUSES = {"59": "other python", "65": "gc", "66": "data wait", "69": "profiler"}
 """What the slow steps of a recorded job are slow by, but for the first; elsewhere they compile."""
+DOUBTFUL = {"66": [29, 39]}
+"""Slow steps that may be the ones beside them: nobody looked while their loader stalled."""
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[ev.Event]]:
@@ -39,6 +41,7 @@ def test_recorded_jobs_have_their_slow_steps_at_the_right_place(path: Path) -> N
     usual = [median(account.parts[at] for account in accounts) for at in range(len(CATEGORIES))]
     longest = sorted(accounts, key=lambda account: -account.took_ns)[: len(truth["slow"])]
     assert sorted(account.index for account in longest) == truth["slow"]
+    assert sorted(account.index for account in longest if not account.index_certain) == DOUBTFUL.get(path.name[:2], [])
     for account in longest:
         if account.index:  # the job's own clock begins later in the first
             assert account.took_ns / 1e6 == pytest.approx(truth["ms"][account.index], rel=0.05)

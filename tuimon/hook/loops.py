@@ -26,6 +26,7 @@ FARTHEST = 400  # frames that are noted
 MOST_FRAMES = 8  # of the user's, that are told
 MOST_LOOPS = 8  # of a site
 MOST_HEADS = 256  # that are watched at a time
+MOST_NOTED = 256  # anchors whose notes wait in the queue: they keep code objects alive
 MOST_KNOWN = 4096  # code objects whose loops are remembered
 GENERATOR, NESTED = 0x20, 0x10  # of a code object's flags
 HANDLERS = ("PUSH_EXC_INFO", "CLEANUP_THROW")  # what a handler begins with
@@ -37,6 +38,7 @@ class Loops(metaclass=Mortal):
 
     def __init__(self, hook):
         self._hook = hook
+        self._notes = collections.deque()  # the anchors of notes that are in the queue
         self._of = {}  # id of a code object -> (weak reference to it, its loops)
         self._told = {}  # (anchor, thread) -> what was told of it last
         self._heads = {}  # number of a loop's instrument -> (code number, head) of it
@@ -53,18 +55,24 @@ class Loops(metaclass=Mortal):
         """The call that is timed under this number runs for the first time, here and now: note where. Costs some microseconds.
 
         It is noted in the queue itself, so it is told before the first row of these calls: by where they stand, two calls that
-        are compiled as one are told apart. Under Dynamo's eyes too: this function must be hidden from it, as all of the hook
-        is, and calls nothing but C beside the queue's own `put`.
+        are compiled as one are told apart. Their code objects are told of before that, also where somebody else names one of
+        them meanwhile. Under Dynamo's eyes too: this function must be hidden from it, as all of the hook is, with what it calls.
         """
         self.numbers.add(number)
-        frame, found = sys._getframe(1), []
+        frame, found, told = sys._getframe(1), [], self._hook.codes.number
         for _ in range(FARTHEST):
             if frame is None:
                 break
-            found.append((frame.f_code, frame.f_lasti))
+            code = frame.f_code
+            if is_users(code):
+                told(code)
+                found.append((code, frame.f_lasti))
             frame = frame.f_back
-        guarded = self._hook.guarded
-        self._hook.outbox.put(functools.partial(guarded, "loops", self._noted, None, number, get_ident(), found), soon=True)
+        if len(self._notes) < MOST_NOTED:
+            self._notes.append(number)
+            note = functools.partial(self._hook.guarded, "loops", self._noted, None, number, get_ident(), found)
+            if not self._hook.outbox.put(note, soon=True):
+                self._notes.pop()
 
     def added(self, number, role, before_attach):
         """An instrument has been told of. That of a graph or of a call in eager is told while its code is being compiled, for a
@@ -130,6 +138,7 @@ class Loops(metaclass=Mortal):
 
     def _noted(self, number, ident, frames):
         """An anchor's note has come out of the queue: what is put here goes out in its place."""
+        self._notes.popleft()
         self._threads[ident] += 1
         self._take(number, ident, frames)
 

@@ -57,17 +57,18 @@ class Outbox(metaclass=Mortal):
         """Queue a JSON-able dict, or what makes one (or None, for nothing) when it is called on the hook's thread.
 
         What is put while a message is being made goes out before it, so that what a message names is known when it comes.
-        Never blocks; a full queue drops and counts.
+        Never blocks; a full queue drops and counts. Gives whether it was taken.
         """
         if self._packing is not None and self._packing == get_ident():
-            self._unsent += wire.json_frame(_cut(message() if callable(message) else message))
-            return
-        self.hurry = self.hurry or soon
+            self._add(message() if callable(message) else message)
+            return True
         if len(self.queue) < self.limit + FACTS_ABOVE_LIMIT:
             self.messages += 1
             self.queue.append(message)
-        else:
-            self.dropped[0] += 1
+            self.hurry = self.hurry or soon
+            return True
+        self.dropped[0] += 1
+        return False
 
     def name_of(self, ident):
         """A name for a thread: "main", or threading's name with its ident. The first time, tuimon is told.
@@ -147,8 +148,16 @@ class Outbox(metaclass=Mortal):
                     message = message()
                 finally:
                     self._packing = None
-            if message is not None:
-                self._unsent += wire.json_frame(_cut(message))
+            self._add(message)
+
+    def _add(self, message):
+        if message is not None:
+            self._unsent += wire.json_frame(_cut(message))
+
+    def falls_silent(self):
+        """Nothing that the job still calls puts a sample from now on. Also for a child, forked while a message was made."""
+        self.room[0] = 0
+        self._packing = None
 
     def _send(self):
         while self._unsent:

@@ -161,7 +161,7 @@ class Session(metaclass=Mortal):
     def falls_silent(self):
         """Nothing of ours that the job still calls puts anything from now on. Also for a child that the job has forked."""
         self.here[0] = False
-        self.outbox.room[0] = 0
+        self.outbox.falls_silent()
 
     def dynamo_runs(self):
         """Dynamo is about to compile on this thread: whatever could not be installed before can be now."""

@@ -149,7 +149,10 @@ class Flow:
             self._sample((size - least.size) / (longer if longer > JITTER_S else 0.002))
             self._grow(size, took, int(statistics.median(self._rates) * AIM_S))
             return
-        # too short to tell much: where the line was slow, the next one may be as long as it takes to tell
+        # too short to tell much, but for a line that was thought slower than this: all of it came in all of the time
+        if self.rate_bytes_s is not None and size / took > self.rate_bytes_s:
+            self._sample(size / took)
+        # where the line was slow, the next one may be as long as it takes to tell
         self._grow(size, took, (least or this).size + 3 * PROBE if self._rates else MOST)
 
     def _grow(self, size: int, took: float, most: int) -> None:

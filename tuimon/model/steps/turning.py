@@ -249,14 +249,14 @@ def turn(loops: Loops, last: Item, first: Item | None, between: Iterable[Item]) 
 def _by_habit(loops: Loops, last: Item, first: Item, low: int, high: int, seen: str | None, unseen: int = 0) -> Cut:
     """The cut in what is left of a gap, from `low` to `high`: at one of its ends. `seen`: whose it was seen to be.
 
-    For `unseen` of it nobody looked. Where that is most of it, and it is not as it always is, it may as well be the other's.
+    For `unseen` of it nobody looked. Where that is nearly all of it, and it is not as it always is, it may be the other's.
     """
     if high - low < LEAST_NS:
         return Cut(high) if seen == FORMER else Cut(low, 0 if seen else high - low)
     usual = loops.habit(last, first, high - low)
     whose = usual or seen or NEXT
     loops.note(last, first, high - low, whose)
-    telling = whose == seen and (usual is not None or 2 * unseen <= high - low)
+    telling = whose == seen and (usual is not None or 4 * unseen <= 3 * (high - low))
     return Cut(high if whose == FORMER else low, 0 if telling else unseen if whose == seen else high - low)
 
 
