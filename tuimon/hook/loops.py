@@ -56,7 +56,7 @@ class Loops(metaclass=Mortal):
 
         It is noted in the queue itself, so it is told before the first row of these calls: by where they stand, two calls that
         are compiled as one are told apart. Their code objects are told of before that, also where somebody else names one of
-        them meanwhile. Under Dynamo's eyes too: this function must be hidden from it, as all of the hook is, with what it calls.
+        them meanwhile. Under Dynamo's eyes too: this function must be hidden from it, as all of the hook is and what it calls.
         """
         self.numbers.add(number)
         frame, found, told = sys._getframe(1), [], self._hook.codes.number
