@@ -35,7 +35,7 @@ EXECS = {
     "itself": ("os.execv(sys.executable, [sys.executable, '-c', ''])", 0),
 }
 SENTENCES = {
-    "dead": ("has just ended", "has just executed another program", "has ended"),
+    "dead": ("has just ended", "is just ending", "has just executed another program", "has ended"),
     "ending": ("process",),
     "zombie": ("has already ended",),
     "not-python": ("",),
