@@ -60,7 +60,7 @@ def test_what_is_none_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert why(open_plain, tmp_path / "socket") == "is a socket"
     assert why(open_plain, tmp_path / "none") == "cannot be opened: no such file or directory"
     assert why(open_plain, "a\0b") == "has a name that none has"
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
 def test_a_device_is_not_even_opened(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_a_listener_that_is_not_our_tuimon(
     assert not thread.is_alive()
     assert not hasattr(sys, MARK.replace("-", "_")), "it was executed"
     assert largest() - before < MOST
-    assert sorted(os.listdir("/proc/self/fd")) == files
+    assert {*os.listdir("/proc/self/fd")} <= {*files}  # fewer: what another test had left to be closed
 
 
 def test_the_true_one_is_executed(boot: dict[str, Any], tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def refusal(pid: int, sentence: str | None = None) -> Refused:
         attach(pid, {})
     if pid != os.getpid():
         assert untouched(pid) == before
-    assert len(os.listdir("/proc/self/fd")) == files, "a refusal must not leak files"
+    assert len(os.listdir("/proc/self/fd")) <= files, "a refusal must not leak files"
     if sentence is not None:
         assert caught.value.sentence == sentence
     assert caught.value.sentence == str(caught.value)

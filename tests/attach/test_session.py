@@ -78,7 +78,7 @@ def test_attach_and_detach_leave_nothing(start: Start, cycles: int, mode: str, d
     if mode == "forking":  # what it has open depends on the moment
         before.pop("files"), after.pop("files")
     assert after == before
-    until(lambda: len(os.listdir("/proc/self/fd")) == ours)
+    until(lambda: len(os.listdir("/proc/self/fd")) <= ours)
     assert program.faults == 0
 
 

@@ -264,4 +264,4 @@ def test_a_text_closes_its_file(tmp_path: Path) -> None:
     for data in (b"", b"{}", b"abc", trace(OP), b"\x7fELF", b"a,b,c,d\n1,2,3,4\n"):
         told(data)
     Text(written(tmp_path, b"{}")).close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
